@@ -1,0 +1,97 @@
+"""Composition: algorithms made of algorithms."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+
+from .schedule import IN, OUT, Block, Copy, Operation, Recv, Reduce, Round, Send, Slot, Space
+
+
+def mapped(
+    rounds: Iterable[Round], slots: Callable[[Slot], Iterable[Slot]], peer: Callable[[int], int] = int,
+) -> Iterator[Round]:
+    """The same rounds with every slot become one or several others, and every peer another.
+
+    A copy that became one of a slot to itself goes.
+    """
+    for round_ in rounds:
+        yield Round(*(new for op in round_.operations for new in _mapped(op, slots, peer)), phase=round_.phase)
+
+
+def _mapped(op: Operation, slots: Callable[[Slot], Iterable[Slot]], peer: Callable[[int], int]) -> Iterator[Operation]:
+    if isinstance(op, Send):
+        yield Send(peer(op.peer), *(new for slot in op.slots for new in slots(slot)))
+    elif isinstance(op, Recv):
+        yield Recv(peer(op.peer), *(new for slot in op.slots for new in slots(slot)))
+    elif isinstance(op, Copy):
+        yield from (Copy(into, source) for into, source in zip(slots(op.into), slots(op.source)) if into != source)
+    else:
+        yield from map(Reduce, slots(op.into), slots(op.left), slots(op.right))
+
+
+def on_group(
+    rounds: Iterable[Round], ranks: Sequence[int] | None = None, blocks: Callable[[int], Iterable[Block]] | None = None,
+) -> Iterator[Round]:
+    """Run a schedule on a group of ranks, or on coarser or differently named blocks.
+
+    Parameters
+    ----------
+    rounds
+        Of the schedule as the members see it, who are numbered from 0.
+    ranks
+        The rank of each member; by default they are what they are.
+    blocks
+        The blocks that each block of that schedule stands for; by default itself. They may be several: a broadcast of one
+        block becomes one of many by ``blocks=lambda b: range(many)``.
+    """
+    def stands_for(slot: Slot) -> Iterable[Slot]:
+        return (slot,) if blocks is None else [Slot(slot.space, b) for b in blocks(slot.block)]  # type: ignore[arg-type]
+
+    return mapped(rounds, stands_for, int if ranks is None else ranks.__getitem__)
+
+
+def named(phase: str, rounds: Iterable[Round]) -> Iterator[Round]:
+    """Give a run of rounds a name, as a phase of something larger."""
+    for round_ in rounds:
+        yield Round(*round_.operations, phase=f"{phase}/{round_.phase}" if round_.phase else phase)
+
+
+def in_result(rounds: Iterable[Round]) -> Iterator[Round]:
+    """Take the payload from where results lie: ``in`` becomes ``out``."""
+    return moved(rounds, IN, OUT)
+
+
+def moved(rounds: Iterable[Round], old: Space, new: Space) -> Iterator[Round]:
+    """The same rounds with one space in place of another."""
+    return mapped(rounds, lambda slot: (new(slot.block) if slot.space == old.name else slot,))
+
+
+def then(first: Iterable[Round], *others: Iterable[Round]) -> Iterator[Round]:
+    """One after the other: each takes as its input what those before left as their result.
+
+    Examples
+    --------
+    All-reduce is reduce-scatter, then all-gather::
+
+        yield from then(reduce_scatter(rank, size), all_gather(rank, size))
+    """
+    yield from first
+    for rounds in others:
+        yield from in_result(rounds)
+
+
+def reverse(rounds: Iterable[Round]) -> Iterator[Round]:
+    """Run a movement backwards: what scattered now gathers, over the same messages in the opposite direction.
+
+    Sends become receives and ``in`` becomes ``out``. Only for schedules that move blocks: a reduction has no inverse.
+    """
+    def swapped(slot: Slot) -> Slot:
+        return {IN.name: OUT, OUT.name: IN}[slot.space](slot.block) if slot.space in (IN.name, OUT.name) else slot
+
+    for round_ in reversed(tuple(rounds)):
+        if any(isinstance(op, Reduce) for op in round_.local):
+            raise TypeError("a schedule that reduces cannot be reversed")
+        yield Round(*(Copy(swapped(op.source), swapped(op.into)) for op in reversed(round_.local) if isinstance(op, Copy)))
+        yield Round(
+            *(Recv(op.peer, *map(swapped, op.slots)) for op in reversed(round_.sends)),
+            *(Send(op.peer, *map(swapped, op.slots)) for op in reversed(round_.recvs)), phase=round_.phase)

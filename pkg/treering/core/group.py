@@ -1,0 +1,51 @@
+"""Groups of ranks, and how a number of ranks that is no power of two is folded to one that is."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Fold:
+    """The largest power of two of ranks that stay active, when the others each lean on a neighbour.
+
+    The first ``2 * extra`` ranks pair up, neighbour with neighbour, and the even one of each pair acts for both; so every
+    active rank stands for a run of neighbouring ranks, and rank order is kept.
+
+    Examples
+    --------
+    >>> fold = Fold(6)
+    >>> [list(fold.members(v)) for v in range(fold.active)]
+    [[0, 1], [2, 3], [4], [5]]
+    """
+
+    size: int
+
+    @property
+    def active(self) -> int:
+        """How many ranks stay active: the largest power of two that is not more than the size."""
+        return 1 << (self.size.bit_length() - 1)
+
+    @property
+    def extra(self) -> int:
+        """How many ranks lean on the one before them."""
+        return self.size - self.active
+
+    def leans(self, rank: int) -> bool:
+        return rank < 2 * self.extra and rank % 2 == 1
+
+    def position(self, rank: int) -> int:
+        """Where an active rank, or the pair that a rank belongs to, stands among the active ones."""
+        return rank // 2 if rank < 2 * self.extra else rank - self.extra
+
+    def rank(self, position: int) -> int:
+        """The rank that is active at a position."""
+        return self.members(position)[0]
+
+    def members(self, position: int) -> range:
+        """The ranks for which the one at a position acts."""
+        return self.span(position, position + 1)
+
+    def span(self, start: int, stop: int) -> range:
+        """The ranks for which the positions from ``start`` to before ``stop`` act."""
+        return range(start + min(start, self.extra), stop + min(stop, self.extra))

@@ -1,0 +1,159 @@
+"""Slots, operations and rounds: the words in which every algorithm is written.
+
+A schedule is a pure function of ``(rank, size, parameters)`` that yields `Round` objects. It knows no MPI, no arrays and
+no bytes: it moves *blocks*, the named parts of a payload, between *slots*, the places where blocks lie on a rank.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import NamedTuple, TypeAlias, Union
+
+Block: TypeAlias = Union[int, tuple[int, int]]
+"""One part of the payload: an index, or ``(source, destination)`` for all-to-all."""
+
+
+class Slot(NamedTuple):
+    """Where a block lies on a rank."""
+
+    space: str
+    block: Block
+
+    def __repr__(self) -> str:
+        return f"{self.space}[{format_block(self.block)}]"
+
+
+def format_block(block: Block) -> str:
+    """Write a block as people read it: ``5``, or ``2→0`` for what rank 2 has for rank 0."""
+    return f"{block[0]}→{block[1]}" if isinstance(block, tuple) else str(block)
+
+
+@dataclass(frozen=True)
+class Space:
+    """A named set of slots on every rank; call it with a block to name one slot.
+
+    ``IN`` is what the caller gave and is never written. ``OUT`` is where the collective leaves its result. Any other name is
+    scratch; so is an ``OUT`` slot for which the collective has no place on this rank.
+
+    Examples
+    --------
+    >>> OUT(3), Space("partial")(0)
+    (out[3], partial[0])
+    """
+
+    name: str
+
+    def __call__(self, block: Block) -> Slot:
+        return Slot(self.name, block)
+
+
+IN = Space("in")
+OUT = Space("out")
+
+
+@dataclass(frozen=True, init=False)
+class Send:
+    """Send the blocks of some slots to a peer, as one message."""
+
+    __slots__ = ("peer", "slots")
+    peer: int
+    slots: tuple[Slot, ...]
+
+    def __init__(self, peer: int, *slots: Slot) -> None:
+        object.__setattr__(self, "peer", peer)
+        object.__setattr__(self, "slots", slots)
+
+    def __str__(self) -> str:
+        return f"send {_listed(self.slots)} to {self.peer}"
+
+
+@dataclass(frozen=True, init=False)
+class Recv:
+    """Receive one message of a peer into some slots, which name the same blocks as the peer's send."""
+
+    __slots__ = ("peer", "slots")
+    peer: int
+    slots: tuple[Slot, ...]
+
+    def __init__(self, peer: int, *slots: Slot) -> None:
+        object.__setattr__(self, "peer", peer)
+        object.__setattr__(self, "slots", slots)
+
+    def __str__(self) -> str:
+        return f"receive {_listed(self.slots)} from {self.peer}"
+
+
+@dataclass(frozen=True, slots=True)
+class Copy:
+    """Copy one slot into another on the same rank."""
+
+    into: Slot
+    source: Slot
+
+    def __str__(self) -> str:
+        return f"{self.into} = {self.source}"
+
+
+@dataclass(frozen=True, slots=True)
+class Reduce:
+    """Put ``left ⊕ right`` into a slot, which may be one of the two. The sides matter: not every operator commutes."""
+
+    into: Slot
+    left: Slot
+    right: Slot
+
+    def __str__(self) -> str:
+        return f"{self.into} = {self.left} ⊕ {self.right}"
+
+
+Local: TypeAlias = Union[Copy, Reduce]
+Operation: TypeAlias = Union[Send, Recv, Copy, Reduce]
+
+
+@dataclass(frozen=True, init=False)
+class Round:
+    """The operations of one rank that may be in flight together.
+
+    Sends read the state before the round; when all messages of the round are complete, copies and reductions apply in the
+    order given. A round completes on its rank alone: there is no barrier between the rounds of different ranks.
+
+    Parameters
+    ----------
+    *operations
+        Sends, receives, copies and reductions.
+    phase
+        The name of the run of rounds this one belongs to, for people.
+    """
+
+    __slots__ = ("local", "phase", "recvs", "sends")
+    sends: tuple[Send, ...]
+    recvs: tuple[Recv, ...]
+    local: tuple[Local, ...]
+    phase: str
+
+    def __init__(self, *operations: Operation, phase: str = "") -> None:
+        put = object.__setattr__
+        put(self, "sends", tuple(op for op in operations if isinstance(op, Send)))
+        put(self, "recvs", tuple(op for op in operations if isinstance(op, Recv)))
+        put(self, "local", tuple(op for op in operations if isinstance(op, (Copy, Reduce))))
+        put(self, "phase", phase)
+
+    @property
+    def operations(self) -> tuple[Operation, ...]:
+        return (*self.sends, *self.recvs, *self.local)
+
+    def __bool__(self) -> bool:
+        return bool(self.sends or self.recvs or self.local)
+
+    def __str__(self) -> str:
+        return "; ".join(map(str, self.operations))
+
+
+def reads(op: Local) -> tuple[Slot, ...]:
+    """The slots that a local operation reads."""
+    return (op.source,) if isinstance(op, Copy) else (op.left, op.right)
+
+
+def _listed(slots: Iterable[Slot]) -> str:
+    return ", ".join(map(repr, slots))

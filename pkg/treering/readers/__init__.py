@@ -1,0 +1,1 @@
+"""What reads schedules without MPI (layer 2)."""

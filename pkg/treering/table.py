@@ -1,0 +1,70 @@
+"""Finding collectives and algorithms by the names people give them."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+
+import treering.algorithms  # noqa: F401 — importing them enters them into the table
+
+from .core.algorithm import TABLE, Algorithm
+from .core.collective import COLLECTIVES, Collective
+from .core.errors import Refused, UnknownName
+
+
+def find_collective(name: str) -> Collective:
+    """The collective of a name, however it is spelled: ``allreduce``, ``all-reduce``, ``all_reduce``, ``bcast`` …
+
+    Raises
+    ------
+    UnknownName
+        With the names that are known.
+    """
+    spelled = _plain(name)
+    for collective in COLLECTIVES:
+        if spelled in map(_plain, (collective.name, *collective.aliases)):
+            return collective
+    raise UnknownName(f"no collective is called {name!r}; there are {', '.join(c.name for c in COLLECTIVES)}")
+
+
+def algorithms_of(collective: Collective) -> list[Algorithm]:
+    """The algorithms of a collective, in the order of the table."""
+    return [a for a in TABLE.values() if a.collective is collective]
+
+
+def find_algorithm(collective: Collective, name: str) -> tuple[Algorithm, dict[str, int]]:
+    """The algorithm of a name, with the parameters that the name sets: ``ring``, ``chain:segments=4``.
+
+    Raises
+    ------
+    UnknownName
+        With the names that are known, the likeliest first.
+    Refused
+        For a parameter that is no number, or out of range.
+    """
+    plain, _, assignments = name.partition(":")
+    known = {a.name: a for a in algorithms_of(collective)}
+    spelled = {_plain(n): n for n in known}
+    found = known.get(spelled.get(_plain(plain), ""))
+    if found is None:
+        raise UnknownName(
+            f"{collective} has no algorithm {plain!r}; it has {', '.join(_closest_first(plain, known))}")
+    given = dict(_assignment(part) for part in assignments.split(",") if part)
+    found.settings(given)
+    return found, given
+
+
+def _assignment(part: str) -> tuple[str, int]:
+    name, _, value = part.partition("=")
+    try:
+        return name.strip(), int(value)
+    except ValueError:
+        raise Refused(f"a parameter is given as name=number, not {part!r}") from None
+
+
+def _closest_first(name: str, known: Iterable[str]) -> list[str]:
+    return sorted(known, key=lambda n: -difflib.SequenceMatcher(None, name, n).ratio())
+
+
+def _plain(name: str) -> str:
+    return name.lower().replace("-", "").replace("_", "").replace(" ", "")
