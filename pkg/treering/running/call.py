@@ -1,0 +1,163 @@
+"""One call of a collective as one rank sees it: its buffers, how many elements, which root and operator."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from mpi4py import MPI
+from numpy.typing import NDArray
+
+from ..core.collective import Case, Collective
+from ..core.errors import Refused
+from ..core.layout import Counts, total
+from .buffers import Buffer, read, written
+from .operators import Operator, operator_on
+
+
+@dataclass(frozen=True)
+class Call:
+    """A call that has been understood and found right, as far as one rank can see.
+
+    Attributes
+    ----------
+    counts
+        Elements of each unit of the payload. What only moves is counted in bytes, so that ranks may describe the same data
+        by different types; what is reduced, in elements.
+    given, result
+        The caller's buffers, flat; in place, the same one twice; empty where this rank has none.
+    """
+
+    collective: Collective
+    size: int
+    root: int
+    counts: int | tuple[int, ...]
+    in_place: bool
+    given: NDArray[Any]
+    result: NDArray[Any]
+    operator: Operator | None = None
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the payload: of the whole vector, or the parts of all ranks together."""
+        return total(self.collective, self.size, self.counts) * self.given.itemsize
+
+
+class Arguments:
+    """The arguments of a call, read one after the other: which buffers this rank uses, then what they hold.
+
+    Parameters
+    ----------
+    counts
+        Elements of each rank's part, where they are not all equal.
+    """
+
+    def __init__(self, collective: Collective, rank: int, size: int, root: Any, counts: Sequence[int] | None = None) -> None:
+        self.collective, self.rank, self.size = collective, rank, size
+        self.root = _root(root, size)
+        self.counts = None if counts is None else _counts(counts, size)
+        case = Case(size, self.root, collective.units(size))
+        self.parts = {space: len(collective.place(rank, case, space)) for space in ("in", "out")}
+
+    def call(self, sendbuf: Any, recvbuf: Any, op: MPI.Op | None = None) -> Call:
+        """Read the buffers.
+
+        Raises
+        ------
+        Refused
+            For anything that cannot be right, before any message is sent.
+        """
+        if any(spec is MPI.IN_PLACE for spec in (sendbuf, recvbuf)):
+            given = result = self.one_buffer(sendbuf, recvbuf)
+            in_place, known = True, given
+        else:
+            given, result = self.buffer("in", sendbuf), self.buffer("out", recvbuf)
+            in_place, known = False, given or result
+        assert known is not None
+        self.check_types(given, result)
+        counts = self.counts or self.unit(given, result)
+        self.check_lengths(given, result, counts, in_place)
+        arrays = [buffer.array if buffer else known.array[:0] for buffer in (given, result)]
+        return Call(
+            self.collective, self.size, self.root, counts, in_place, *arrays,
+            operator=operator_on(op, known) if op is not None else None)
+
+    def buffer(self, space: str, spec: Any) -> Buffer | None:
+        """The send or the receive buffer, if this rank uses it. What is not reduced is taken as bytes."""
+        if not self.parts[space]:
+            return None
+        buffer = read(spec) if space == "in" else written(spec)
+        return buffer if self.collective.reduces else buffer.bytes()
+
+    def one_buffer(self, sendbuf: Any, recvbuf: Any) -> Buffer:
+        """The buffer of a call in place."""
+        if not all(self.parts.values()):
+            raise Refused(f"{self.collective}: MPI.IN_PLACE has a meaning only at the root, which is rank {self.root}")
+        spec, space = (recvbuf, "out") if sendbuf is MPI.IN_PLACE else (sendbuf, "in")
+        if spec is MPI.IN_PLACE:
+            raise Refused(f"{self.collective}: MPI.IN_PLACE stands for one of the two buffers, not for both")
+        if self.parts[space] < max(self.parts.values()) and not self.collective.front:
+            raise Refused(f"{self.collective}: MPI.IN_PLACE stands for the buffer of one part, not for that of all")
+        buffer = written(spec)
+        return buffer if self.collective.reduces else buffer.bytes()
+
+    def own_count(self, sendbuf: Any, recvbuf: Any) -> int:
+        """How many elements this rank's part of a reduce-scatter has when no counts are given: as its buffer holds."""
+        if sendbuf is MPI.IN_PLACE:
+            raise Refused(f"{self.collective}: in place, the counts of all ranks must be given")
+        return written(recvbuf).count
+
+    def check_types(self, given: Buffer | None, result: Buffer | None) -> None:
+        if given and result and given.array.dtype != result.array.dtype:
+            raise Refused(f"{self.collective}: sends {given.type_name} and receives {result.type_name}")
+        if given and result and given is not result and np.may_share_memory(given.array, result.array):
+            raise Refused(f"{self.collective}: the buffers overlap; pass MPI.IN_PLACE to have one serve as both")
+
+    def unit(self, given: Buffer | None, result: Buffer | None) -> int:
+        """How many elements each part has, by the buffer that holds one part, or else by one that holds several."""
+        shares = [(self.parts[space], b) for space, b in (("in", given), ("out", result)) if b]
+        parts, buffer = (max if given is result else min)(shares, key=lambda share: share[0])
+        count, rest = divmod(buffer.count, parts)
+        if rest:
+            unit = "elements" if self.collective.reduces else "bytes"
+            raise Refused(f"{self.collective}: a buffer of {buffer.count} {unit} has no {parts} equal parts")
+        return count
+
+    def check_lengths(
+        self, given: Buffer | None, result: Buffer | None, counts: int | tuple[int, ...], in_place: bool,
+    ) -> None:
+        unit = "elements" if self.collective.reduces else "bytes"
+        for space, buffer in (("in", given), ("out", result)):
+            parts = max(self.parts.values()) if in_place else self.parts[space]
+            if isinstance(counts, int):
+                needed = counts * parts
+            else:
+                needed = sum(counts) if parts > 1 or in_place else counts[self.rank]
+            if buffer and buffer.count != needed:
+                name = "send" if space == "in" else "receive"
+                raise Refused(f"{self.collective}: the {name} buffer holds {buffer.count} {unit}, not {needed}")
+
+
+def _root(root: Any, size: int) -> int:
+    try:
+        found = operator.index(root)
+    except TypeError:
+        raise Refused(f"a root is a rank, not {root!r}") from None
+    if not 0 <= found < size:
+        raise Refused(f"root {found} is not one of the ranks 0 to {size - 1}")
+    return found
+
+
+def _counts(counts: Sequence[int], size: int) -> tuple[int, ...]:
+    try:
+        found = tuple(operator.index(count) for count in counts)
+    except TypeError:
+        raise Refused(f"counts are whole numbers, one for each rank, not {counts!r}") from None
+    if len(found) != size:
+        raise Refused(f"there are {len(found)} counts for {size} ranks")
+    if min(found) < 0:
+        raise Refused(f"a count of {min(found)} elements is less than none")
+    return found

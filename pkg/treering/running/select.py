@@ -1,0 +1,79 @@
+"""Which algorithm runs when none was named."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ..core.algorithm import Algorithm
+from ..core.collective import (
+    ALL_GATHER, ALL_REDUCE, ALL_TO_ALL, BROADCAST, GATHER, REDUCE, REDUCE_SCATTER, SCATTER, Collective)
+from ..core.errors import Refused
+from ..table import algorithms_of, find_algorithm
+
+SHORT = 32 * 1024
+"""Bytes of payload below which the number of rounds decides, and above which the bytes do."""
+
+_SHORT = {
+    BROADCAST: "binomial", SCATTER: "binomial", GATHER: "binomial", REDUCE: "binomial", ALL_GATHER: "bruck",
+    ALL_REDUCE: "doubling", REDUCE_SCATTER: "halving", ALL_TO_ALL: "bruck"}
+_LONG = {
+    BROADCAST: "scatter-ring", SCATTER: "linear", GATHER: "linear", REDUCE: "scatter-ring", ALL_GATHER: "ring",
+    ALL_REDUCE: "ring", REDUCE_SCATTER: "ring", ALL_TO_ALL: "pairwise"}
+_IN_ORDER = {REDUCE: "binomial-in-order", ALL_REDUCE: "doubling", REDUCE_SCATTER: "reduce-then-scatter"}
+
+
+@dataclass(frozen=True)
+class Choice:
+    """An algorithm with its parameters, and why it was taken."""
+
+    algorithm: Algorithm
+    parameters: tuple[tuple[str, int], ...]
+    why: str
+
+    @property
+    def name(self) -> str:
+        return self.algorithm.spell(self.algorithm.settings(dict(self.parameters)))
+
+
+def choose(
+    collective: Collective, size: int, nbytes: int, in_order: bool = False, asked: str | Algorithm | None = None,
+) -> Choice:
+    """Decide which algorithm runs: the same on every rank, since all know the same facts.
+
+    Parameters
+    ----------
+    nbytes
+        Of the payload: the whole vector, or the parts of all ranks together.
+    in_order
+        Whether contributions must be combined in rank order, because the operator does not commute.
+    asked
+        The algorithm that the caller named, if any: it runs or is refused, never replaced.
+
+    Raises
+    ------
+    UnknownName, Refused
+        If the one asked for does not exist, or cannot serve.
+    """
+    if asked is not None:
+        return _asked(collective, size, in_order, asked)
+    if in_order:
+        return _by_name(collective, _IN_ORDER[collective], "the operator does not commute")
+    if nbytes < SHORT:
+        return _by_name(collective, _SHORT[collective], f"{nbytes} bytes are short: fewest rounds")
+    return _by_name(collective, _LONG[collective], f"{nbytes} bytes are long: fewest bytes")
+
+
+def _by_name(collective: Collective, name: str, why: str) -> Choice:
+    return Choice(find_algorithm(collective, name)[0], (), why)
+
+
+def _asked(collective: Collective, size: int, in_order: bool, asked: str | Algorithm) -> Choice:
+    algorithm, parameters = find_algorithm(collective, asked) if isinstance(asked, str) else (asked, {})
+    if algorithm.collective is not collective:
+        raise Refused(f"{algorithm} is no algorithm for {collective}")
+    if reason := algorithm.why_not(size):
+        raise Refused(reason)
+    if in_order and not algorithm.in_order:
+        fit = ", ".join(a.name for a in algorithms_of(collective) if a.in_order)
+        raise Refused(f"{algorithm} needs an operator that commutes; those that keep rank order are {fit}")
+    return Choice(algorithm, tuple(sorted(parameters.items())), "asked for")
