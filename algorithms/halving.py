@@ -63,13 +63,14 @@ def folded(
     """Run a reduction of a power of two of ranks on any number: those that lean give their vector to their neighbour first."""
     everything = range(blocks)
     if fold.leans(rank):
-        yield Round(Send(rank - 1, *map(IN, everything)))
+        yield Round(Send(rank - 1, *map(IN, everything)), phase="fold")
         return
     place = fold.position(rank)
     rounds = on_group(core(place, fold.active), [fold.rank(q) for q in range(fold.active)], members)
     if len(fold.members(place)) == 2:
         yield Round(
-            Recv(rank + 1, *map(ARRIVED, everything)), *(Reduce(FOLDED(b), IN(b), ARRIVED(b)) for b in everything))
+            Recv(rank + 1, *map(ARRIVED, everything)), *(Reduce(FOLDED(b), IN(b), ARRIVED(b)) for b in everything),
+            phase="fold")
         rounds = moved(rounds, IN, FOLDED)
     yield from rounds
 
@@ -77,9 +78,9 @@ def folded(
 def unfold(rank: int, fold: Fold, blocks: Iterable[int]) -> Iterator[Round]:
     """Bring results to a rank that leans from the neighbour that acted for it."""
     if fold.leans(rank):
-        yield Round(Recv(rank - 1, *map(OUT, blocks)))
+        yield Round(Recv(rank - 1, *map(OUT, blocks)), phase="unfold")
     elif len(fold.members(fold.position(rank))) == 2:
-        yield Round(Send(rank + 1, *map(OUT, blocks)))
+        yield Round(Send(rank + 1, *map(OUT, blocks)), phase="unfold")
 
 
 @algorithm(ALL_REDUCE, "doubling", family="halving", in_order=True, source=THAKUR)
@@ -115,7 +116,8 @@ def all_reduce(rank: int, size: int) -> Iterator[Round]:
     Sent: ``2 * (size - 1) / size`` for a power of two, else ``1 + 2 * (active - 1) / active``.
     """
     fold = Fold(size)
-    yield from folded(rank, fold, fold.active, lambda *at: then(halve(*at), double(*at)))
+    yield from folded(
+        rank, fold, fold.active, lambda *at: then(named("reduce-scatter", halve(*at)), named("all-gather", double(*at))))
     yield from unfold(rank, fold, range(fold.active))
 
 
@@ -175,37 +177,39 @@ def gather(rank: int, size: int, root: int) -> Iterator[Round]:
 def reduce(rank: int, size: int, root: int) -> Iterator[Round]:
     """Reduce-scatter by recursive halving, then gather by a binomial tree.
 
-    Rounds: at most ``2 * ceil_log2(size) + 1``.
-    Sent: at most ``2``.
+    Rounds: ``2 * floor_log2(size)`` for a power of two, else ``2 * floor_log2(size) + 3``.
+    Sent: ``(size - 1 + branch) / size`` for a power of two, else at most ``(size + branch) / size``.
     """
-    yield from then(reduce_scatter(rank, size), tree.gather(rank, size, root))
+    yield from then(named("reduce-scatter", reduce_scatter(rank, size)), named("gather", tree.gather(rank, size, root)))
 
 
 @algorithm(BROADCAST, "scatter-doubling", family="halving", blocks=lambda size: size, source=THAKUR)
 def broadcast(rank: int, size: int, root: int) -> Iterator[Round]:
     """Scatter by recursive halving, then all-gather by recursive doubling.
 
-    Rounds: at most ``2 * ceil_log2(size) + 1``.
-    Sent: at most ``4 * (size - 1) / size``.
+    Rounds: ``2 * floor_log2(size)`` for a power of two, else at most ``2 * floor_log2(size) + 3``.
+    Sent: ``2 * (size - 1) / size`` for a power of two, else at most ``4 * (size - 1) / size``.
     """
-    yield from then(in_result(scatter(rank, size, root)), all_gather(rank, size))
+    yield from then(named("scatter", in_result(scatter(rank, size, root))), named("all-gather", all_gather(rank, size)))
 
 
 @algorithm(BROADCAST, "scatter-ring", family="ring", blocks=lambda size: size, source="van de Geijn; Barnett et al., 1994")
 def broadcast_long(rank: int, size: int, root: int) -> Iterator[Round]:
     """Scatter by a binomial tree, then all-gather around the ring.
 
-    Rounds: at most ``ceil_log2(size) + size - 1``.
+    Rounds: ``size - 1 + ceil_log2(size)``.
     Sent: ``2 * (size - 1) / size``.
     """
-    yield from then(in_result(tree.scatter(rank, size, root)), ring.all_gather(rank, size))
+    scattered = named("scatter", in_result(tree.scatter(rank, size, root)))
+    yield from then(scattered, named("all-gather", ring.all_gather(rank, size)))
 
 
 @algorithm(REDUCE, "scatter-ring", family="ring", blocks=lambda size: size, source="textbook")
 def reduce_long(rank: int, size: int, root: int) -> Iterator[Round]:
     """Reduce-scatter around the ring, then gather by a binomial tree.
 
-    Rounds: at most ``ceil_log2(size) + size - 1``.
-    Sent: at most ``2 * (size - 1) / size``.
+    Rounds: ``size - 1 + ceil_log2(size)``.
+    Sent: ``(size - 1 + branch) / size``.
     """
-    yield from then(ring.reduce_scatter(rank, size), tree.gather(rank, size, root))
+    scattered = named("reduce-scatter", ring.reduce_scatter(rank, size))
+    yield from then(scattered, named("gather", tree.gather(rank, size, root)))

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from treering.core import (
     ALL_GATHER, ALL_REDUCE, ALL_TO_ALL, BROADCAST, GATHER, IN, OUT, REDUCE, REDUCE_SCATTER, SCATTER, Copy, Parameter, Recv,
-    Reduce, Round, Send, Space, algorithm, per_rank, reverse, then)
+    Reduce, Round, Send, Space, algorithm, named, per_rank, reverse, then)
 
 PARTIAL, ARRIVED, TRANSIT = Space("partial"), Space("arrived"), Space("transit")
 
@@ -51,7 +51,7 @@ def all_reduce(rank: int, size: int) -> Iterator[Round]:
 
     Rounds: ``2 * (size - 1)``. Sent: ``2 * (size - 1) / size``.
     """
-    yield from then(reduce_scatter(rank, size), all_gather(rank, size))
+    yield from then(named("reduce-scatter", reduce_scatter(rank, size)), named("all-gather", all_gather(rank, size)))
 
 
 @algorithm(ALL_TO_ALL, "ring", family="ring", source="textbook")

@@ -62,7 +62,7 @@ def scatter(rank: int, size: int, root: int) -> Iterator[Round]:
 def gather(rank: int, size: int, root: int) -> Iterator[Round]:
     """Collect the blocks of whole subtrees: the scatter, backwards.
 
-    Rounds: ``ceil_log2(size)``. Sent: ``subtree(size) / size``.
+    Rounds: ``ceil_log2(size)``. Sent: ``branch / size``.
     """
     yield from reverse(scatter(rank, size, root))
 
@@ -112,7 +112,7 @@ def all_gather(rank: int, size: int) -> Iterator[Round]:
 def all_reduce(rank: int, size: int) -> Iterator[Round]:
     """Reduce to rank 0, then broadcast the result.
 
-    Rounds: ``2 * ceil_log2(size)``. Sent: ``max(ceil_log2(size), ceil_log2(size))``.
+    Rounds: ``2 * ceil_log2(size)``. Sent: ``ceil_log2(size)``.
     """
     yield from then(named("reduce", reduce(rank, size, 0)), named("broadcast", broadcast(rank, size, 0)))
 
@@ -121,7 +121,7 @@ def all_reduce(rank: int, size: int) -> Iterator[Round]:
 def reduce_scatter(rank: int, size: int) -> Iterator[Round]:
     """Reduce everything to rank 0, then scatter the result.
 
-    Rounds: ``2 * ceil_log2(size)``. Sent: ``1``.
+    Rounds: ``2 * ceil_log2(size)``. Sent: ``1 + (branch - 1) / size``.
     """
     everything = on_group(reduce(rank, size, 0), blocks=lambda _: range(size))
     yield from then(named("reduce", everything), named("scatter", scatter(rank, size, 0)))

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 import treering.algorithms  # noqa: F401 — importing them enters them into the table
 
-from .core.algorithm import TABLE, Algorithm
+from .core.algorithm import TABLE, Algorithm, Schedule
 from .core.collective import COLLECTIVES, Collective
 from .core.errors import Refused, UnknownName
 
@@ -52,6 +52,46 @@ def find_algorithm(collective: Collective, name: str) -> tuple[Algorithm, dict[s
     given = dict(_assignment(part) for part in assignments.split(",") if part)
     found.settings(given)
     return found, given
+
+
+def schedule(collective: str, algorithm: str, size: int, root: int = 0, **parameters: int) -> Schedule:
+    """Make the schedule of an algorithm for a number of ranks.
+
+    Parameters
+    ----------
+    collective, algorithm
+        Names in any spelling; the algorithm's may set parameters: ``chain:segments=4``.
+    size
+        How many ranks.
+    root
+        The distinguished rank of a rooted collective.
+    **parameters
+        Of the algorithm; they win over those in its name.
+
+    Raises
+    ------
+    UnknownName
+        If there is no such collective, algorithm or parameter.
+    Refused
+        If the algorithm does not run on so many ranks, or the root or a parameter is out of range.
+
+    Examples
+    --------
+    >>> schedule("allreduce", "ring", size=4).rounds(0)[0].sends
+    (Send(peer=1, slots=(in[3],)),)
+    """
+    found, given = find_algorithm(find_collective(collective), algorithm)
+    return found.schedule(size, root, **{**given, **parameters})
+
+
+def _display(schedule: Schedule) -> str:
+    # Imported when a notebook asks for it: most programs draw nothing.
+    from .readers.show import embedded
+
+    return embedded(schedule)
+
+
+Schedule.display = _display
 
 
 def _assignment(part: str) -> tuple[str, int]:

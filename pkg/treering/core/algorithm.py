@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import ClassVar, Protocol
 
 from .collective import Case, Collective, partner
@@ -74,7 +74,11 @@ class Schedule:
 
     def rounds(self, rank: int) -> tuple[Round, ...]:
         """The rounds of one rank, without idle ones."""
-        return tuple(round_ for round_ in self.program(rank) if round_)
+        return tuple(filter(None, self.program(rank)))
+
+    def written_out(self) -> Schedule:
+        """The same schedule with all rounds of all ranks made once, for readers that go through them more than once."""
+        return replace(self, program=[self.rounds(rank) for rank in range(self.size)].__getitem__)
 
     def _repr_html_(self) -> str | None:
         return Schedule.display(self) if Schedule.display else None
@@ -222,7 +226,7 @@ def algorithm(
             name=name, collective=collective, family=family, function=function, blocks=blocks or _units(collective),
             in_order=in_order, requires=tuple(requires), parameters=tuple(parameters), source=source)
         known = TABLE.get((collective.name, name))
-        if known and inspect.getsourcefile(known.function) != inspect.getsourcefile(function):  # type: ignore[arg-type]
+        if known and inspect.getsourcefile(known.function) != inspect.getsourcefile(function):
             raise Refused(f"{known} is already in the table; choose another name")
         TABLE[collective.name, name] = record
         return record

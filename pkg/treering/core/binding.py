@@ -65,10 +65,12 @@ def _endangered(rounds: Iterable[Round], given: tuple[Slot, ...], result: tuple[
     overwritten: set[Slot] = set()
     endangered: set[Slot] = set()
     for round_ in rounds:
-        overwritten.update(shares[slot] for recv in round_.recvs for slot in recv.slots if slot in shares)
-        endangered.update(slot for send in round_.sends for slot in send.slots if slot in overwritten)
+        for recv in round_.recvs:
+            overwritten.update(shares[slot] for slot in shares.keys() & recv.slots)
+        for send in round_.sends:
+            endangered.update(overwritten.intersection(send.slots))
         for op in round_.local:
-            endangered.update(slot for slot in reads(op) if slot in overwritten)
+            endangered.update(overwritten.intersection(reads(op)))
             stays = isinstance(op, Copy) and shares.get(op.into) == op.source
             if op.into in shares and not stays:
                 overwritten.add(shares[op.into])

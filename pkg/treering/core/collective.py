@@ -61,6 +61,9 @@ class Collective:
     front
         Whether the in-place form leaves its result at the start of the buffer, as MPI asks of reduce-scatter, instead of
         where the same block of the input lay.
+    repeats
+        Whether a contribution may count more than once, as in a barrier, whose result is only that everyone has come. Where
+        the result is a number, a repeated contribution would change it.
     """
 
     name: str
@@ -71,6 +74,7 @@ class Collective:
     reduces: bool = False
     aliases: tuple[str, ...] = ()
     front: bool = False
+    repeats: bool = False
 
     def __str__(self) -> str:
         return self.name

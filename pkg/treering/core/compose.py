@@ -8,9 +8,9 @@ from .schedule import IN, OUT, Block, Copy, Operation, Recv, Reduce, Round, Send
 
 
 def mapped(
-    rounds: Iterable[Round], slots: Callable[[Slot], Iterable[Slot]], peer: Callable[[int], int] = int,
+    rounds: Iterable[Round], slots: Callable[[Sequence[Slot]], Iterable[Slot]], peer: Callable[[int], int] = int,
 ) -> Iterator[Round]:
-    """The same rounds with every slot become one or several others, and every peer another.
+    """The same rounds with slots become others, each one or equally many, and every peer another.
 
     A copy that became one of a slot to itself goes.
     """
@@ -18,15 +18,14 @@ def mapped(
         yield Round(*(new for op in round_.operations for new in _mapped(op, slots, peer)), phase=round_.phase)
 
 
-def _mapped(op: Operation, slots: Callable[[Slot], Iterable[Slot]], peer: Callable[[int], int]) -> Iterator[Operation]:
-    if isinstance(op, Send):
-        yield Send(peer(op.peer), *(new for slot in op.slots for new in slots(slot)))
-    elif isinstance(op, Recv):
-        yield Recv(peer(op.peer), *(new for slot in op.slots for new in slots(slot)))
-    elif isinstance(op, Copy):
-        yield from (Copy(into, source) for into, source in zip(slots(op.into), slots(op.source)) if into != source)
-    else:
-        yield from map(Reduce, slots(op.into), slots(op.left), slots(op.right))
+def _mapped(
+    op: Operation, slots: Callable[[Sequence[Slot]], Iterable[Slot]], peer: Callable[[int], int],
+) -> Iterable[Operation]:
+    if isinstance(op, (Send, Recv)):
+        return (type(op)(peer(op.peer), *slots(op.slots)),)
+    if isinstance(op, Copy):
+        return [Copy(into, source) for into, source in zip(slots([op.into]), slots([op.source])) if into != source]
+    return map(Reduce, slots([op.into]), slots([op.left]), slots([op.right]))
 
 
 def on_group(
@@ -44,16 +43,15 @@ def on_group(
         The blocks that each block of that schedule stands for; by default itself. They may be several: a broadcast of one
         block becomes one of many by ``blocks=lambda b: range(many)``.
     """
-    def stands_for(slot: Slot) -> Iterable[Slot]:
-        return (slot,) if blocks is None else [Slot(slot.space, b) for b in blocks(slot.block)]  # type: ignore[arg-type]
+    def stand_for(slots: Sequence[Slot]) -> Sequence[Slot]:
+        return slots if blocks is None else [Slot(s.space, b) for s in slots for b in blocks(s.block)]  # type: ignore[arg-type]
 
-    return mapped(rounds, stands_for, int if ranks is None else ranks.__getitem__)
+    return mapped(rounds, stand_for, int if ranks is None else ranks.__getitem__)
 
 
 def named(phase: str, rounds: Iterable[Round]) -> Iterator[Round]:
     """Give a run of rounds a name, as a phase of something larger."""
-    for round_ in rounds:
-        yield Round(*round_.operations, phase=f"{phase}/{round_.phase}" if round_.phase else phase)
+    return (round_.within(phase) for round_ in rounds)
 
 
 def in_result(rounds: Iterable[Round]) -> Iterator[Round]:
@@ -63,7 +61,8 @@ def in_result(rounds: Iterable[Round]) -> Iterator[Round]:
 
 def moved(rounds: Iterable[Round], old: Space, new: Space) -> Iterator[Round]:
     """The same rounds with one space in place of another."""
-    return mapped(rounds, lambda slot: (new(slot.block) if slot.space == old.name else slot,))
+    name = old.name
+    return mapped(rounds, lambda slots: [new(slot.block) if slot.space == name else slot for slot in slots])
 
 
 def then(first: Iterable[Round], *others: Iterable[Round]) -> Iterator[Round]:

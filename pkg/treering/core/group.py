@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 
 @dataclass(frozen=True)
@@ -21,12 +22,12 @@ class Fold:
 
     size: int
 
-    @property
+    @cached_property
     def active(self) -> int:
         """How many ranks stay active: the largest power of two that is not more than the size."""
         return 1 << (self.size.bit_length() - 1)
 
-    @property
+    @cached_property
     def extra(self) -> int:
         """How many ranks lean on the one before them."""
         return self.size - self.active

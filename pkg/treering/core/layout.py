@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TypeAlias, Union
+from typing import TypeAlias
 
 from .collective import Case, Collective
 from .errors import Refused
 from .schedule import Block
 
-Counts: TypeAlias = Union[int, Sequence[int]]
+Counts: TypeAlias = int | Sequence[int]
 """Elements of each unit of a payload: one number for all, or one each."""
 
 

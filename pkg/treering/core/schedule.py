@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import NamedTuple, TypeAlias, Union
+from typing import NamedTuple, TypeAlias
 
-Block: TypeAlias = Union[int, tuple[int, int]]
+Block: TypeAlias = int | tuple[int, int]
 """One part of the payload: an index, or ``(source, destination)`` for all-to-all."""
 
 
@@ -34,7 +34,7 @@ class Space:
     """A named set of slots on every rank; call it with a block to name one slot.
 
     ``IN`` is what the caller gave and is never written. ``OUT`` is where the collective leaves its result. Any other name is
-    scratch; so is an ``OUT`` slot for which the collective has no place on this rank.
+    scratch; so is a slot of ``IN`` or ``OUT`` for which the collective has no place on this rank.
 
     Examples
     --------
@@ -45,11 +45,14 @@ class Space:
     name: str
 
     def __call__(self, block: Block) -> Slot:
-        return Slot(self.name, block)
+        # Slot(self.name, block), in half the time: schedules name slots by the million.
+        return tuple.__new__(Slot, (self.name, block))
 
 
 IN = Space("in")
 OUT = Space("out")
+
+_put = object.__setattr__  # how the classes below, which are frozen, fill their fields
 
 
 @dataclass(frozen=True, init=False)
@@ -61,8 +64,8 @@ class Send:
     slots: tuple[Slot, ...]
 
     def __init__(self, peer: int, *slots: Slot) -> None:
-        object.__setattr__(self, "peer", peer)
-        object.__setattr__(self, "slots", slots)
+        _put(self, "peer", peer)
+        _put(self, "slots", slots)
 
     def __str__(self) -> str:
         return f"send {_listed(self.slots)} to {self.peer}"
@@ -77,8 +80,8 @@ class Recv:
     slots: tuple[Slot, ...]
 
     def __init__(self, peer: int, *slots: Slot) -> None:
-        object.__setattr__(self, "peer", peer)
-        object.__setattr__(self, "slots", slots)
+        _put(self, "peer", peer)
+        _put(self, "slots", slots)
 
     def __str__(self) -> str:
         return f"receive {_listed(self.slots)} from {self.peer}"
@@ -107,8 +110,9 @@ class Reduce:
         return f"{self.into} = {self.left} ⊕ {self.right}"
 
 
-Local: TypeAlias = Union[Copy, Reduce]
-Operation: TypeAlias = Union[Send, Recv, Copy, Reduce]
+Message: TypeAlias = Send | Recv
+Local: TypeAlias = Copy | Reduce
+Operation: TypeAlias = Send | Recv | Copy | Reduce
 
 
 @dataclass(frozen=True, init=False)
@@ -133,15 +137,39 @@ class Round:
     phase: str
 
     def __init__(self, *operations: Operation, phase: str = "") -> None:
-        put = object.__setattr__
-        put(self, "sends", tuple(op for op in operations if isinstance(op, Send)))
-        put(self, "recvs", tuple(op for op in operations if isinstance(op, Recv)))
-        put(self, "local", tuple(op for op in operations if isinstance(op, (Copy, Reduce))))
-        put(self, "phase", phase)
+        sends: list[Send] = []
+        recvs: list[Recv] = []
+        local: list[Local] = []
+        for op in operations:
+            if isinstance(op, Send):
+                sends.append(op)
+            elif isinstance(op, Recv):
+                recvs.append(op)
+            elif isinstance(op, (Copy, Reduce)):
+                local.append(op)
+            else:
+                raise TypeError(f"{op!r} is no operation of a round")
+        _put(self, "sends", tuple(sends))
+        _put(self, "recvs", tuple(recvs))
+        _put(self, "local", tuple(local))
+        _put(self, "phase", phase)
+
+    @property
+    def messages(self) -> tuple[Message, ...]:
+        return (*self.sends, *self.recvs)
 
     @property
     def operations(self) -> tuple[Operation, ...]:
         return (*self.sends, *self.recvs, *self.local)
+
+    def within(self, phase: str) -> Round:
+        """The same round as part of a larger phase."""
+        renamed = object.__new__(Round)
+        _put(renamed, "sends", self.sends)
+        _put(renamed, "recvs", self.recvs)
+        _put(renamed, "local", self.local)
+        _put(renamed, "phase", f"{phase}/{self.phase}" if self.phase else phase)
+        return renamed
 
     def __bool__(self) -> bool:
         return bool(self.sends or self.recvs or self.local)

@@ -7,14 +7,15 @@ cannot deadlock on any network, however little it buffers.
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Iterator
+from collections import defaultdict, deque
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import NamedTuple, TypeAlias, Union
+from operator import attrgetter
+from typing import NamedTuple, TypeAlias
 
-from ..core.errors import ScheduleError
-from ..core.schedule import Recv, Round, Send, format_block
 from ..core.algorithm import Schedule
+from ..core.errors import ScheduleError
+from ..core.schedule import Message, Recv, Round, Send, Slot, format_block
 
 
 class Flaw(ScheduleError):
@@ -35,7 +36,8 @@ class Flaw(ScheduleError):
         super().__init__(f"{schedule.collective} {schedule.name} on {schedule.size} ranks{root}: rank {rank}, {where}: {what}")
 
 
-class Started(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Started:
     """A rank enters a round: its messages are posted."""
 
     rank: int
@@ -43,7 +45,8 @@ class Started(NamedTuple):
     round: Round
 
 
-class Completed(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Completed:
     """All messages of a rank's round have come and gone; its copies and reductions apply now."""
 
     rank: int
@@ -51,8 +54,7 @@ class Completed(NamedTuple):
     round: Round
 
 
-@dataclass(frozen=True, slots=True)
-class Transfer:
+class Transfer(NamedTuple):
     """A matched pair: a send of one rank's round and a receive of another's."""
 
     source: int
@@ -63,7 +65,7 @@ class Transfer:
     received: Recv
 
 
-Event: TypeAlias = Union[Started, Transfer, Completed]
+Event: TypeAlias = Started | Transfer | Completed
 
 
 def events(schedule: Schedule) -> Iterator[Event]:
@@ -83,14 +85,16 @@ def transfers(schedule: Schedule) -> Iterator[Transfer]:
 
 
 class _Match:
+    """All ranks between two events: each in one of its rounds, with the messages of these rounds that have no partner yet."""
+
     def __init__(self, schedule: Schedule) -> None:
         self.schedule = schedule
         self.programs = [iter(schedule.program(rank)) for rank in range(schedule.size)]
         self.index = [-1] * schedule.size
         self.current: list[Round | None] = [None] * schedule.size
         self.missing = [0] * schedule.size
-        self.sends: dict[tuple[int, int], deque[Send]] = {}
-        self.recvs: dict[tuple[int, int], deque[Recv]] = {}
+        # From one rank to another either sends wait for their receives, or receives for their sends, never both.
+        self.waiting: defaultdict[tuple[int, int], deque[Message]] = defaultdict(deque)
         self.ready = deque(range(schedule.size))
 
     def run(self) -> Iterator[Event]:
@@ -104,35 +108,28 @@ class _Match:
             yield Started(rank, self.index[rank], round_)
             if not self.missing[rank]:
                 yield self.complete(rank)
-            for send in round_.sends:
-                self.check_peer(rank, send)
-                yield from self.post(rank, send.peer, send, None)
-            for recv in round_.recvs:
-                self.check_peer(rank, recv)
-                yield from self.post(recv.peer, rank, None, recv)
+            for message in round_.messages:
+                if transfer := self.post(rank, message):
+                    yield transfer
+                    for party in (transfer.source, transfer.destination):
+                        self.missing[party] -= 1
+                        if not self.missing[party]:
+                            yield self.complete(party)
         self.check_finished()
 
-    def post(self, source: int, destination: int, send: Send | None, recv: Recv | None) -> Iterator[Event]:
+    def post(self, rank: int, message: Message) -> Transfer | None:
         """Put one side of a message to the other if that is there already, else let it wait."""
-        pair = (source, destination)
-        if send is None:
-            waiting = self.sends.get(pair)
-            send = waiting.popleft() if waiting else None
-        if recv is None:
-            expecting = self.recvs.get(pair)
-            recv = expecting.popleft() if expecting else None
-        if send is None:
-            assert recv is not None
-            self.recvs.setdefault(pair, deque()).append(recv)
-        elif recv is None:
-            self.sends.setdefault(pair, deque()).append(send)
-        else:
-            self.check_blocks(source, destination, send, recv)
-            yield Transfer(source, self.index[source], destination, self.index[destination], send, recv)
-            for rank in pair:
-                self.missing[rank] -= 1
-                if not self.missing[rank]:
-                    yield self.complete(rank)
+        self.check_peer(rank, message)
+        sends = isinstance(message, Send)
+        source, destination = pair = (rank, message.peer) if sends else (message.peer, rank)
+        waiting = self.waiting[pair]
+        if not waiting or isinstance(waiting[0], Send) is sends:
+            waiting.append(message)
+            return None
+        sent, received = (message, waiting.popleft()) if sends else (waiting.popleft(), message)
+        assert isinstance(sent, Send) and isinstance(received, Recv)
+        self.check_blocks(source, destination, sent, received)
+        return Transfer(source, self.index[source], destination, self.index[destination], sent, received)
 
     def complete(self, rank: int) -> Completed:
         round_ = self.current[rank]
@@ -140,41 +137,43 @@ class _Match:
         self.ready.append(rank)
         return Completed(rank, self.index[rank], round_)
 
-    def check_peer(self, rank: int, message: Send | Recv) -> None:
+    def check_peer(self, rank: int, message: Message) -> None:
         if not 0 <= message.peer < self.schedule.size or message.peer == rank:
             raise Flaw(self.schedule, f"{message}: that is no other rank", rank, self.index[rank])
         if not message.slots:
             raise Flaw(self.schedule, f"{message}: the message is empty", rank, self.index[rank])
 
     def check_blocks(self, source: int, destination: int, send: Send, recv: Recv) -> None:
-        sent, expected = ([slot.block for slot in side.slots] for side in (send, recv))
+        sent, expected = list(map(_block, send.slots)), list(map(_block, recv.slots))
         if sent != expected:
             raise Flaw(
-                self.schedule, f"expects {_blocks(expected)} from rank {source}, which sends {_blocks(sent)} "
+                self.schedule, f"expects {_blocks(recv.slots)} from rank {source}, which sends {_blocks(send.slots)} "
                 f"in its round {self.index[source]}", destination, self.index[destination])
 
     def check_finished(self) -> None:
         """Every rank must have come to its end; else say for what the first of those that did not is waiting."""
         for rank, round_ in enumerate(self.current):
-            if round_ is None:
-                continue
-            waits = [f"to {verb} {_blocks(m.slots)} {link} rank {m.peer}, which {self.doing(m.peer)}"
-                     for verb, link, unmatched in (
-                         ("receive", "from", self.recvs), ("send", "to", self.sends))
-                     for m in self.waiting(rank, unmatched)]
-            raise Flaw(self.schedule, f"waits forever {'; and '.join(waits)}", rank, self.index[rank])
+            if round_ is not None:
+                waits = "; and ".join(self.waits(rank))
+                raise Flaw(self.schedule, f"waits forever {waits}", rank, self.index[rank])
 
-    def waiting(self, rank: int, unmatched: dict[tuple[int, int], deque[Recv]] | dict[tuple[int, int], deque[Send]],
-                ) -> Iterator[Send | Recv]:
-        mine = 1 if unmatched is self.recvs else 0
-        for pair, messages in unmatched.items():
-            if pair[mine] == rank:
-                yield from messages
+    def waits(self, rank: int) -> Iterator[str]:
+        """What a rank is waiting to do, message by message."""
+        for (source, destination), messages in self.waiting.items():
+            for message in messages:
+                blocks, doing = _blocks(message.slots), self.doing(message.peer)
+                if isinstance(message, Send) and source == rank:
+                    yield f"to send {blocks} to rank {destination}, which {doing}"
+                elif isinstance(message, Recv) and destination == rank:
+                    yield f"to receive {blocks} from rank {source}, which {doing}"
 
     def doing(self, rank: int) -> str:
         return "has finished" if self.current[rank] is None else f"is in its round {self.index[rank]}"
 
 
-def _blocks(blocks: list[object] | tuple[object, ...]) -> str:
-    names = [format_block(getattr(b, "block", b)) for b in blocks]
+_block = attrgetter("block")
+
+
+def _blocks(slots: Iterable[Slot]) -> str:
+    names = [format_block(slot.block) for slot in slots]
     return f"block{'s' * (len(names) > 1)} {', '.join(names)}"

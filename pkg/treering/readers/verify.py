@@ -1,13 +1,15 @@
 """The proof: all ranks run symbolically, and what each slot holds is followed as a reduction tree over contributions.
 
-A schedule is right for a case when, on the memory it is bound to, separate or in place,
+A schedule is right for a case when
 
 - every send meets a receive of the same blocks, and none waits forever even if sends are synchronous (`match`);
-- no round receives into memory that it also sends or receives elsewhere, and the caller's input is never written;
-- nothing is read that was not put there;
-- at the end every slot of the collective's state holds its block, with every contribution in it exactly once;
+- no round receives into what it also sends or receives elsewhere, and the caller's input is never written;
+- nothing is read that was not put there, and copies and reductions keep blocks apart;
+- at the end every slot of the collective's state holds its block, with every contribution in it exactly once, unless the
+  collective allows repeats;
 - contributions stand in rank order where the algorithm claims so;
-- ranks that end with the same result computed it by the same tree, so that they have the same bits.
+- ranks that end with the same result computed it by the same tree, so that they have the same bits;
+- running in place, where slots share memory, every read still finds what it finds with separate buffers.
 
 Trees are compared exactly, not up to commutation: ``max(-0.0, 0.0)`` and the sum of two NaN depend on the side, so only
 equal trees with equal sides promise equal bits.
@@ -15,32 +17,27 @@ equal trees with equal sides promise equal bits.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import NamedTuple
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 
 from ..core.algorithm import Schedule
-from ..core.binding import bind
-from ..core.schedule import Block, Copy, Local, Slot, format_block
+from ..core.schedule import IN, Block, Copy, Local, Slot, format_block, reads
+from .in_place import check_in_place
 from .match import Completed, Flaw, Started, Transfer, events
 
 
-class Value(NamedTuple):
-    """What a slot holds: a reduction tree over contributions to one block.
+@dataclass(eq=False, slots=True)
+class Value:
+    """What a slot holds: a reduction tree over contributions to its block. Never changed; equal trees are the same object.
 
     Attributes
     ----------
-    tree
-        Identity of the tree; equal trees have equal numbers.
-    block
-        The block that was contributed to.
     ranks
         Which ranks' contributions it holds, as a bit mask.
     order
         The ranks in operand order, if they are a run in rank order, else None.
     """
 
-    tree: int
-    block: Block
     ranks: int
     order: range | None
 
@@ -50,21 +47,19 @@ class Trees:
 
     def __init__(self) -> None:
         self.leaves: dict[tuple[int, Block], Value] = {}
-        self.nodes: dict[tuple[int, int], Value] = {}
+        self.nodes: dict[tuple[Value, Value], Value] = {}
 
     def leaf(self, rank: int, block: Block) -> Value:
-        if (rank, block) not in self.leaves:
-            self.leaves[rank, block] = Value(self.new(), block, 1 << rank, range(rank, rank + 1))
-        return self.leaves[rank, block]
+        found = self.leaves.get((rank, block))
+        if found is None:
+            found = self.leaves[rank, block] = Value(1 << rank, range(rank, rank + 1))
+        return found
 
     def node(self, left: Value, right: Value) -> Value:
-        key = (left.tree, right.tree)
-        if key not in self.nodes:
-            self.nodes[key] = Value(self.new(), left.block, left.ranks | right.ranks, _joined(left.order, right.order))
-        return self.nodes[key]
-
-    def new(self) -> int:
-        return len(self.leaves) + len(self.nodes)
+        found = self.nodes.get((left, right))
+        if found is None:
+            found = self.nodes[left, right] = Value(left.ranks | right.ranks, _joined(left.order, right.order))
+        return found
 
     def reduced(self, origins: range, block: Block) -> Value:
         """Any tree over these ranks, taken from left to right: what a state of more than one rank begins with."""
@@ -82,99 +77,93 @@ def verify(schedule: Schedule) -> None:
     Flaw
         Naming the first fault, with its rank, round and slot.
     """
-    forms = [False] if schedule.collective.one_buffer else [False, True]
-    machines = [Machine(schedule, in_place) for in_place in forms]
+    schedule = schedule.written_out()
+    machine = Machine(schedule)
     for event in events(schedule):
-        for machine in machines:
-            if isinstance(event, Transfer):
-                machine.transfer(event)
-            elif isinstance(event, Started):
-                machine.started(event)
-            else:
-                machine.completed(event)
-    for machine in machines:
-        machine.check_result()
+        if isinstance(event, Transfer):
+            machine.transfer(event)
+        elif isinstance(event, Started):
+            machine.started(event)
+        else:
+            machine.completed(event)
+    machine.check_result()
+    for rank in range(schedule.size):
+        check_in_place(schedule, rank)
 
 
 class Machine:
-    """The memory of all ranks in one form, in place or not, holding values instead of numbers."""
+    """The memory of all ranks, holding values instead of numbers."""
 
-    def __init__(self, schedule: Schedule, in_place: bool) -> None:
+    def __init__(self, schedule: Schedule) -> None:
         self.schedule, self.trees = schedule, Trees()
-        self.form = " (in place)" if in_place else ""
         case, collective = schedule.case, schedule.collective
-        self.bindings = [
-            bind(collective, case, rank, schedule.program(rank) if in_place else (), in_place) for rank in case.everyone]
-        self.memory: list[dict[Slot, Value]] = [{} for _ in case.everyone]
-        self.arriving: list[list[tuple[Slot, Value]]] = [[] for _ in case.everyone]
-        self.given = [frozenset(binding.given) for binding in self.bindings]
-        for rank, (binding, memory) in enumerate(zip(self.bindings, self.memory)):
-            raw = {copy.into: copy.source for copy in binding.before}
-            for slot, origins in collective.before(rank, case).items():
-                cell = binding.cell(slot)
-                memory[raw.get(cell, cell)] = self.trees.reduced(origins, slot.block)
-            for copy in binding.before:
-                memory[copy.into] = memory[copy.source]
+        self.memory = [
+            {slot: self.trees.reduced(origins, slot.block) for slot, origins in collective.before(rank, case).items()}
+            for rank in case.everyone]
+        self.arriving: list[dict[Slot, Value]] = [{} for _ in case.everyone]
+        self.given = [frozenset(slot for slot in memory if slot.space == IN.name) for memory in self.memory]
 
     def flaw(self, what: str, rank: int, round_: int | None = None) -> Flaw:
-        return Flaw(self.schedule, what + self.form, rank, round_)
+        return Flaw(self.schedule, what, rank, round_)
 
     def started(self, event: Started) -> None:
-        """Check that the memory of a round's messages is disjoint."""
-        rank, index, round_ = event
-        cell = self.bindings[rank].cell
-        sending = {cell(slot) for send in round_.sends for slot in send.slots}
-        arriving: set[Slot] = set()
-        for recv in round_.recvs:
-            for slot in recv.slots:
-                into = cell(slot)
-                self.check_writable(rank, index, slot)
-                if into in sending:
-                    raise self.flaw(f"receives into {slot} while its memory is being sent", rank, index)
-                if into in arriving:
-                    raise self.flaw(f"receives twice into {slot}", rank, index)
-                arriving.add(into)
+        """Check that a round's messages arrive in memory that may be written and is not in use by another of them."""
+        rank, index, round_ = event.rank, event.index, event.round
+        arriving = [slot for recv in round_.recvs for slot in recv.slots]
+        if arriving:
+            self.check_writable(rank, index, arriving)
+            self.check_disjoint(rank, index, [slot for send in round_.sends for slot in send.slots], arriving)
 
     def transfer(self, event: Transfer) -> None:
         """Take what the sender's slots hold now; it arrives when the receiver's round completes."""
-        for source, into in zip(event.sent.slots, event.received.slots):
-            value = self.read(event.source, event.source_round, source)
-            self.arriving[event.destination].append((into, value))
+        values = self.read(event.source, event.source_round, event.sent.slots)
+        self.arriving[event.destination].update(zip(event.received.slots, values))
 
     def completed(self, event: Completed) -> None:
-        rank, index, round_ = event
-        memory, cell = self.memory[rank], self.bindings[rank].cell
-        for slot, value in self.arriving[rank]:
-            memory[cell(slot)] = value
-        self.arriving[rank].clear()
+        rank, index, round_ = event.rank, event.index, event.round
+        memory, arriving = self.memory[rank], self.arriving[rank]
+        if arriving:
+            memory.update(arriving)
+            arriving.clear()
         for op in round_.local:
-            self.check_writable(rank, index, op.into)
-            memory[cell(op.into)] = self.result(rank, index, op)
+            self.check_writable(rank, index, (op.into,))
+            memory[op.into] = self.result(rank, index, op)
 
     def result(self, rank: int, index: int, op: Local) -> Value:
+        values = self.read(rank, index, reads(op))
         if isinstance(op, Copy):
-            value = self.read(rank, index, op.source)
             if op.source.block != op.into.block:
                 raise self.flaw(f"{op}: the names of the blocks differ", rank, index)
-            return value
-        left, right = self.read(rank, index, op.left), self.read(rank, index, op.right)
-        if left.block != right.block:
-            raise self.flaw(f"{op}: reduces block {format_block(left.block)} with block {format_block(right.block)}", rank, index)
-        if twice := left.ranks & right.ranks:
+            return values[0]
+        if not op.left.block == op.right.block == op.into.block:
+            blocks = [format_block(slot.block) for slot in (op.left, op.right, op.into)]
+            raise self.flaw(f"{op}: reduces block {blocks[0]} with block {blocks[1]} into block {blocks[2]}", rank, index)
+        left, right = values
+        twice = left.ranks & right.ranks
+        if twice and not self.schedule.collective.repeats:
             raise self.flaw(f"{op}: counts the contribution of {_ranks(twice)} twice", rank, index)
         return self.trees.node(left, right)
 
-    def read(self, rank: int, index: int, slot: Slot) -> Value:
-        value = self.memory[rank].get(self.bindings[rank].cell(slot))
-        if value is None:
-            raise self.flaw(f"reads {slot}, which holds nothing yet", rank, index)
-        if value.block != slot.block:
-            raise self.flaw(f"reads {slot}, which holds block {format_block(value.block)}", rank, index)
-        return value
+    def read(self, rank: int, index: int, slots: Iterable[Slot]) -> list[Value]:
+        """What slots hold. It is always the block they name: neither messages nor local operations mix blocks."""
+        try:
+            return list(map(self.memory[rank].__getitem__, slots))
+        except KeyError as error:
+            raise self.flaw(f"reads {error.args[0]}, which holds nothing yet", rank, index) from None
 
-    def check_writable(self, rank: int, index: int, slot: Slot) -> None:
-        if slot in self.given[rank]:
-            raise self.flaw(f"writes {slot}, the caller's input", rank, index)
+    def check_writable(self, rank: int, index: int, slots: Sequence[Slot]) -> None:
+        given = self.given[rank]
+        if not given.isdisjoint(slots):
+            raise self.flaw(f"writes {next(filter(given.__contains__, slots))}, the caller's input", rank, index)
+
+    def check_disjoint(self, rank: int, index: int, sending: Iterable[Slot], arriving: Sequence[Slot]) -> None:
+        taken = set(arriving)
+        if not taken.isdisjoint(sending):
+            both = next(filter(taken.__contains__, sending))
+            raise self.flaw(f"receives into {both} while its memory is being sent", rank, index)
+        if len(taken) < len(arriving):
+            twice = next(slot for slot in arriving if arriving.count(slot) > 1)
+            raise self.flaw(f"receives twice into {twice}", rank, index)
 
     def check_result(self) -> None:
         """Compare what every rank holds with the state after the collective."""
@@ -182,14 +171,13 @@ class Machine:
         agreed: dict[tuple[Block, range], tuple[int, Value]] = {}
         for rank in case.everyone:
             for slot, origins in collective.after(rank, case).items():
-                value = self.memory[rank].get(self.bindings[rank].cell(slot))
+                value = self.memory[rank].get(slot)
                 if value is None:
                     raise self.flaw(f"{slot} holds nothing", rank)
-                if value.block != slot.block:
-                    raise self.flaw(f"{slot} holds block {format_block(value.block)}", rank)
-                self.check_origins(rank, slot, value, origins)
                 first, expected = agreed.setdefault((slot.block, origins), (rank, value))
-                if value.tree != expected.tree:
+                if value is not expected or rank == first:
+                    self.check_origins(rank, slot, value, origins)
+                if value is not expected and not collective.repeats:
                     raise self.flaw(f"{slot} was reduced by another tree than on rank {first}, so bits may differ", rank)
 
     def check_origins(self, rank: int, slot: Slot, value: Value, origins: range) -> None:
@@ -209,8 +197,9 @@ def _joined(left: range | None, right: range | None) -> range | None:
     return range(left.start, right.stop)
 
 
-def _mask(ranks: Iterable[int]) -> int:
-    return sum(1 << rank for rank in ranks)
+def _mask(ranks: range) -> int:
+    """A run of ranks as a bit mask."""
+    return (1 << ranks.stop) - (1 << ranks.start)
 
 
 def _ranks(mask: int) -> str:

@@ -46,26 +46,31 @@ class Buffer:
         return array if self.datatype is None else [array.view(np.uint8), array.size, self.datatype]
 
 
-def read(spec: Any) -> Buffer:
+def read(spec: Any, parts: int = 1) -> Buffer:
     """Read a buffer to send from: an array, or ``[array, count]``, ``[array, datatype]``, ``[array, count, datatype]``.
+
+    Parameters
+    ----------
+    parts
+        How many parts the buffer has; a count that is given is that of one part, as in mpi4py.
 
     Raises
     ------
     Refused
         For what is no contiguous memory of elements that treering can name.
     """
-    return _buffer(spec)
+    return _buffer(spec, parts)
 
 
-def written(spec: Any) -> Buffer:
+def written(spec: Any, parts: int = 1) -> Buffer:
     """Read a buffer to receive into: as `read`, and it must be writable."""
-    buffer = _buffer(spec)
+    buffer = _buffer(spec, parts)
     if not buffer.array.flags.writeable:
         raise Refused("the receive buffer is read-only")
     return buffer
 
 
-def _buffer(spec: Any) -> Buffer:
+def _buffer(spec: Any, parts: int) -> Buffer:
     if not isinstance(spec, (list, tuple)):
         return Buffer(_flat(spec))
     if not 1 <= len(spec) <= 3:
@@ -75,7 +80,7 @@ def _buffer(spec: Any) -> Buffer:
         if isinstance(part, (MPI.Datatype, str)):
             datatype = MPI.Datatype.fromcode(part) if isinstance(part, str) else part
         elif part is not None:
-            count = _count(part)
+            count = _count(part) * parts
     if datatype is not None:
         array = _typed(array, datatype)
     if count is not None:

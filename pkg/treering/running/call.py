@@ -87,9 +87,10 @@ class Arguments:
 
     def buffer(self, space: str, spec: Any) -> Buffer | None:
         """The send or the receive buffer, if this rank uses it. What is not reduced is taken as bytes."""
-        if not self.parts[space]:
+        parts = self.parts[space]
+        if not parts:
             return None
-        buffer = read(spec) if space == "in" else written(spec)
+        buffer = (read if space == "in" else written)(spec, 1 if self.counts else parts)
         return buffer if self.collective.reduces else buffer.bytes()
 
     def one_buffer(self, sendbuf: Any, recvbuf: Any) -> Buffer:
@@ -101,7 +102,7 @@ class Arguments:
             raise Refused(f"{self.collective}: MPI.IN_PLACE stands for one of the two buffers, not for both")
         if self.parts[space] < max(self.parts.values()) and not self.collective.front:
             raise Refused(f"{self.collective}: MPI.IN_PLACE stands for the buffer of one part, not for that of all")
-        buffer = written(spec)
+        buffer = written(spec, 1 if self.counts else max(self.parts.values()))
         return buffer if self.collective.reduces else buffer.bytes()
 
     def own_count(self, sendbuf: Any, recvbuf: Any) -> int:

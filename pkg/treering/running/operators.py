@@ -11,19 +11,17 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
-import ml_dtypes
 import numpy as np
 from mpi4py import MPI
 from numpy.typing import NDArray
 
 from ..core.errors import Refused
 from .buffers import Buffer
+from .kinds import kind_of
 
 Array: TypeAlias = NDArray[Any]
 Kernel: TypeAlias = Callable[[Array, Array, Array], object]
 """``kernel(left, right, into)`` puts ``left ⊕ right`` into an array that may be one of the two."""
-
-BFLOAT16 = np.dtype(ml_dtypes.bfloat16)
 
 
 @dataclass(frozen=True)
@@ -87,13 +85,6 @@ def operator_on(op: MPI.Op, buffer: Buffer) -> Operator:
     if not (kind == kinds if kinds == "pair" else kind in kinds):
         raise Refused(f"the operator {name} is not defined for elements of type {buffer.type_name}")
     return Operator(name, True, kernel)
-
-
-def kind_of(dtype: np.dtype[Any]) -> str:
-    """numpy's letter for the kind of number, bfloat16 counted as floating point; ``"pair"`` for value and index."""
-    if dtype == BFLOAT16:
-        return "f"
-    return "pair" if dtype.names and len(dtype.names) == 2 else dtype.kind
 
 
 def _user_defined(op: MPI.Op, buffer: Buffer) -> Kernel:

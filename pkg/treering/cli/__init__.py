@@ -1,0 +1,1 @@
+"""The command line (layer 6): parse, call, print."""

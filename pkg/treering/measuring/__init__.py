@@ -1,0 +1,1 @@
+"""Checks, benchmarks and result files (layer 5)."""

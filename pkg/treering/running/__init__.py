@@ -1,0 +1,1 @@
+"""What launches and runs schedules over MPI (layer 3)."""

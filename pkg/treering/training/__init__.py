@@ -1,0 +1,1 @@
+"""Training steps as programs over mesh axes (layer 4)."""
