@@ -9,8 +9,30 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 
 from treering.core import (
-    ALL_GATHER, ALL_REDUCE, BROADCAST, GATHER, IN, OUT, REDUCE, REDUCE_SCATTER, SCATTER, Copy, Fold, Recv, Reduce, Round, Send,
-    Space, algorithm, in_result, moved, named, on_group, reverse, then)
+    ALL_GATHER,
+    ALL_REDUCE,
+    BROADCAST,
+    GATHER,
+    IN,
+    OUT,
+    REDUCE,
+    REDUCE_SCATTER,
+    SCATTER,
+    Copy,
+    Fold,
+    Recv,
+    Reduce,
+    Round,
+    Send,
+    Space,
+    algorithm,
+    in_result,
+    moved,
+    named,
+    on_group,
+    reverse,
+    then,
+)
 
 from . import ring, tree
 

@@ -5,8 +5,27 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from treering.core import (
-    ALL_GATHER, ALL_REDUCE, ALL_TO_ALL, BROADCAST, GATHER, IN, OUT, REDUCE, REDUCE_SCATTER, SCATTER, Block, Copy, Recv, Reduce,
-    Round, Send, Slot, Space, algorithm, reverse)
+    ALL_GATHER,
+    ALL_REDUCE,
+    ALL_TO_ALL,
+    BROADCAST,
+    GATHER,
+    IN,
+    OUT,
+    REDUCE,
+    REDUCE_SCATTER,
+    SCATTER,
+    Block,
+    Copy,
+    Recv,
+    Reduce,
+    Round,
+    Send,
+    Slot,
+    Space,
+    algorithm,
+    reverse,
+)
 
 
 def others(rank: int, size: int) -> list[tuple[int, int]]:
@@ -87,7 +106,8 @@ def all_gather(rank: int, size: int) -> Iterator[Round]:
     yield Round(*messages, Copy(OUT(rank), IN(rank)))
 
 
-@algorithm(ALL_REDUCE, "linear", family="direct", in_order=True, source="Open MPI coll/base, allgather_reduce; here in rank order")
+@algorithm(
+    ALL_REDUCE, "linear", family="direct", in_order=True, source="Open MPI coll/base, allgather_reduce; here in rank order")
 def all_reduce(rank: int, size: int) -> Iterator[Round]:
     """Everyone sends its whole vector to everyone, and reduces all of them in rank order.
 

@@ -5,8 +5,29 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from treering.core import (
-    ALL_GATHER, ALL_REDUCE, ALL_TO_ALL, BROADCAST, GATHER, IN, OUT, REDUCE, REDUCE_SCATTER, SCATTER, Copy, Parameter, Recv,
-    Reduce, Round, Send, Space, algorithm, named, per_rank, reverse, then)
+    ALL_GATHER,
+    ALL_REDUCE,
+    ALL_TO_ALL,
+    BROADCAST,
+    GATHER,
+    IN,
+    OUT,
+    REDUCE,
+    REDUCE_SCATTER,
+    SCATTER,
+    Copy,
+    Parameter,
+    Recv,
+    Reduce,
+    Round,
+    Send,
+    Space,
+    algorithm,
+    named,
+    per_rank,
+    reverse,
+    then,
+)
 
 PARTIAL, ARRIVED, TRANSIT = Space("partial"), Space("arrived"), Space("transit")
 

@@ -5,8 +5,28 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from treering.core import (
-    ALL_GATHER, ALL_REDUCE, ALL_TO_ALL, BROADCAST, GATHER, IN, OUT, REDUCE, REDUCE_SCATTER, SCATTER, Copy, Recv, Reduce, Round,
-    Send, Space, algorithm, named, on_group, reverse, then)
+    ALL_GATHER,
+    ALL_REDUCE,
+    ALL_TO_ALL,
+    BROADCAST,
+    GATHER,
+    IN,
+    OUT,
+    REDUCE,
+    REDUCE_SCATTER,
+    SCATTER,
+    Copy,
+    Recv,
+    Reduce,
+    Round,
+    Send,
+    Space,
+    algorithm,
+    named,
+    on_group,
+    reverse,
+    then,
+)
 
 PARTIAL, ARRIVED = Space("partial"), Space("arrived")
 BINOMIAL = "binomial tree, textbook; as in MPICH and Open MPI"
@@ -24,6 +44,7 @@ def children(place: int, size: int) -> list[int]:
 
 
 def parent(place: int) -> int:
+    """The place that a place hangs from: without its lowest set bit."""
     return place & (place - 1)
 
 

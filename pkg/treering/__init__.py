@@ -5,9 +5,11 @@ __version__ = "0.1.0"
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from .core.errors import TreeringError as TreeringError
+    from .running.comm import Comm as Comm
     from .table import schedule as schedule
 
-_HOMES = {"schedule": "treering.table"}
+_HOMES = {"Comm": "treering.running.comm", "TreeringError": "treering.core.errors", "schedule": "treering.table"}
 """Where the public names live. They are imported when first used, so that ``import treering`` is fast and loads no MPI."""
 
 

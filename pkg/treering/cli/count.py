@@ -44,6 +44,8 @@ def command(
     Rounds are messages that follow each other, on ranks that send one and receive one at a time; depth is the same with any
     number of ports. All figures are exact.
     """
+    from rich.console import Console
+
     from treering.cli.layout import console, size_text
     from treering.readers.count import count, meaning, spread
 
@@ -51,7 +53,11 @@ def command(
     results = []
     for size in sizes:
         counts = spread(collective, ranks, size)
-        figures = [count(record.schedule(ranks, root, **given), counts) for record, given in chosen]
+        figures = []
+        for record, given in chosen:
+            # Many ranks take seconds; the line vanishes, and is not shown where there is no terminal.
+            with Console(stderr=True).status(f"counting {record}"):
+                figures.append(count(record.schedule(ranks, root, **given), counts))
         results += [(size, each) for each in figures]
         at = f", root {root}" if collective.rooted else ""
         click.echo(f"{collective} on {ranks} rank{'s' * (ranks > 1)}{at}, {size_text(size)} bytes: {meaning(collective)}")

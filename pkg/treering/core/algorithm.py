@@ -5,8 +5,8 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field, replace
-from typing import ClassVar, Protocol
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Protocol
 
 from .collective import Case, Collective, partner
 from .errors import Refused, UnknownName
@@ -19,7 +19,8 @@ class ScheduleFunction(Protocol):
     __name__: str
     __doc__: str | None
 
-    def __call__(self, *args: int, **parameters: int) -> Iterable[Round]: ...
+    # Any number of ints; spelled so that mypy takes functions of just some of them.
+    def __call__(self, *args: Any, **parameters: Any) -> Iterable[Round]: ...
 
 
 @dataclass(frozen=True)
@@ -75,10 +76,6 @@ class Schedule:
     def rounds(self, rank: int) -> tuple[Round, ...]:
         """The rounds of one rank, without idle ones."""
         return tuple(filter(None, self.program(rank)))
-
-    def written_out(self) -> Schedule:
-        """The same schedule with all rounds of all ranks made once, for readers that go through them more than once."""
-        return replace(self, program=[self.rounds(rank) for rank in range(self.size)].__getitem__)
 
     def _repr_html_(self) -> str | None:
         return Schedule.display(self) if Schedule.display else None

@@ -164,12 +164,11 @@ def _check_sample(comm: Comm, algorithm: Algorithm, sample: Sample, outcome: Out
         outcome.wrong += int(everyones[:, 0].sum())
         outcome.differing += not same
         if mpi_wrong >= 0 and not in_place:
-            operation = f"{sample.op} of {sample.dtype}" if sample.collective.reduces else "movement"
-            outcome.mpi[operation] = outcome.mpi.get(operation, 0) + int(everyones[:, 1].sum())
+            outcome.mpi[sample.operation] = outcome.mpi.get(sample.operation, 0) + int(everyones[:, 1].sum())
         if not outcome.right and outcome.example is None:
             bad = [rank for rank, row in enumerate(everyones) if row[0]] or ["all"]
             outcome.example = (
-                f"{sample.count} elements of {sample.dtype} a part, root {sample.root}, "
+                f"{sample.operation}, {sample.count} elements a part, root {sample.root}, "
                 f"{'in place' if in_place else 'separate buffers'}: wrong on rank {', '.join(map(str, bad))}")
 
 
@@ -186,7 +185,7 @@ def _our_result(comm: Comm, algorithm: Algorithm, sample: Sample, in_place: bool
         start = rank * sample.count if at_root else 0
         return buffer.data[start:start + result * sample.count], buffer.damage()
     send, receive = sample.given(rank), _Guarded(sample.receives(rank))
-    before = send.copy()
+    before = send.view(np.uint8).copy()  # as bytes: a copy of pairs leaves their padding out
     plan = comm.plan(collective, send, receive.data, sample.root, op, algorithm=algorithm)
     for _ in range(1 if in_place else 2):  # a plan can be run again; in place, its input would be the first result
         plan.execute()

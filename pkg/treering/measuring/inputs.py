@@ -49,6 +49,13 @@ class Sample:
     def case(self) -> Case:
         return Case(self.size, self.root, self.collective.units(self.size))
 
+    @property
+    def operation(self) -> str:
+        """What is done to the elements, for people: ``sum of float32``, ``maxloc of int16``, ``movement``."""
+        if not self.collective.reduces:
+            return "movement"
+        return f"{self.op} of {self.dtype[0] if self.dtype.names else self.dtype}"
+
     def given(self, rank: int) -> Array:
         """What a rank has in its send buffer; empty if it has none."""
         return self._laid(rank, self.collective.place(rank, self.case, "in"))

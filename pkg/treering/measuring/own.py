@@ -10,7 +10,16 @@ import numpy as np
 from mpi4py import MPI
 
 from ..core.collective import (
-    ALL_GATHER, ALL_REDUCE, ALL_TO_ALL, BROADCAST, GATHER, REDUCE, REDUCE_SCATTER, SCATTER, Collective)
+    ALL_GATHER,
+    ALL_REDUCE,
+    ALL_TO_ALL,
+    BROADCAST,
+    GATHER,
+    REDUCE,
+    REDUCE_SCATTER,
+    SCATTER,
+    Collective,
+)
 from ..running.kinds import kind_of
 
 Own: TypeAlias = Callable[[MPI.Intracomm, Any, Any, int, MPI.Op], None]

@@ -71,7 +71,7 @@ class Formula:
         """As people write it: p for the size, ⌈log2 p⌉ for the rounded logarithm."""
         text = re.sub(r"\bsize\b", "p", self.text)
         text = text.replace("ceil_log2(p)", "⌈log2 p⌉").replace("floor_log2(p)", "⌊log2 p⌋").replace("(p // 2)", "⌊p/2⌋")
-        text = re.sub(r"(?<=[\d)]) \* (?=[(⌈⌊])", "", text).replace(" / ", "/")
+        text = re.sub(r"(?<=[\d)]) \* (?=[(⌈⌊p])", "", text).replace(" / ", "/")
         return f"≤ {text}" if self.at_most else text
 
 

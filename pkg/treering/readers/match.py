@@ -26,12 +26,13 @@ class Flaw(ScheduleError):
     what
         The fault in one sentence.
     rank, round
-        Where it shows; round is None when it shows after the last one.
+        Where it shows: the rank and the index of its round, which is None when it shows after the last one. The message
+        counts rounds from 1.
     """
 
     def __init__(self, schedule: Schedule, what: str, rank: int, round_: int | None = None) -> None:
         self.schedule, self.what, self.rank, self.round = schedule, what, rank, round_
-        where = f"round {round_}" if round_ is not None else "at the end"
+        where = "at the end" if round_ is None else f"its round {round_ + 1}"
         root = f", root {schedule.case.root}" if schedule.collective.rooted else ""
         super().__init__(f"{schedule.collective} {schedule.name} on {schedule.size} ranks{root}: rank {rank}, {where}: {what}")
 
@@ -148,7 +149,7 @@ class _Match:
         if sent != expected:
             raise Flaw(
                 self.schedule, f"expects {_blocks(recv.slots)} from rank {source}, which sends {_blocks(send.slots)} "
-                f"in its round {self.index[source]}", destination, self.index[destination])
+                f"in its round {self.index[source] + 1}", destination, self.index[destination])
 
     def check_finished(self) -> None:
         """Every rank must have come to its end; else say for what the first of those that did not is waiting."""
@@ -168,7 +169,7 @@ class _Match:
                     yield f"to receive {blocks} from rank {source}, which {doing}"
 
     def doing(self, rank: int) -> str:
-        return "has finished" if self.current[rank] is None else f"is in its round {self.index[rank]}"
+        return "has finished" if self.current[rank] is None else f"is in its round {self.index[rank] + 1}"
 
 
 _block = attrgetter("block")

@@ -18,10 +18,10 @@ equal trees with equal sides promise equal bits.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ..core.algorithm import Schedule
-from ..core.schedule import IN, Block, Copy, Local, Slot, format_block, reads
+from ..core.schedule import IN, Block, Copy, Local, Round, Slot, format_block, reads
 from .in_place import check_in_place
 from .match import Completed, Flaw, Started, Transfer, events
 
@@ -77,7 +77,7 @@ def verify(schedule: Schedule) -> None:
     Flaw
         Naming the first fault, with its rank, round and slot.
     """
-    schedule = schedule.written_out()
+    schedule = _written_out(schedule)
     machine = Machine(schedule)
     for event in events(schedule):
         if isinstance(event, Transfer):
@@ -89,6 +89,19 @@ def verify(schedule: Schedule) -> None:
     machine.check_result()
     for rank in range(schedule.size):
         check_in_place(schedule, rank)
+
+
+def _written_out(schedule: Schedule) -> Schedule:
+    """The same schedule with all rounds of all ranks made once."""
+    programs: list[list[Round]] = []
+    for rank in range(schedule.size):
+        rounds: list[Round] = []
+        programs.append(rounds)
+        try:
+            rounds.extend(filter(None, schedule.program(rank)))
+        except Exception as error:
+            raise Flaw(schedule, f"cannot be made: {type(error).__name__}: {error}", rank, len(rounds)) from error
+    return replace(schedule, program=programs.__getitem__)
 
 
 class Machine:

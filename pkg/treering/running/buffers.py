@@ -121,7 +121,7 @@ def _flat(owner: Any) -> NDArray[Any]:
 def _typed(array: NDArray[Any], datatype: MPI.Datatype) -> NDArray[Any]:
     """The memory of an array as elements of an MPI datatype, as many as fit."""
     lower, extent = datatype.Get_extent()
-    if lower or extent != datatype.Get_true_extent()[1] or not datatype.is_named and extent != datatype.Get_size():
+    if lower or extent != datatype.Get_true_extent()[1] or (not datatype.is_named and extent != datatype.Get_size()):
         raise Refused("datatypes with gaps or offsets are not taken yet; send the elements by a contiguous copy")
     dtype = dtlib.to_numpy_dtype(datatype) if datatype.is_named else np.dtype((np.void, extent))
     octets = array.view(np.uint8)

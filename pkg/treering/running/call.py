@@ -5,6 +5,7 @@ from __future__ import annotations
 import operator
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,7 @@ from numpy.typing import NDArray
 
 from ..core.collective import Case, Collective
 from ..core.errors import Refused
-from ..core.layout import Counts, total
+from ..core.layout import total
 from .buffers import Buffer, read, written
 from .operators import Operator, operator_on
 
@@ -59,8 +60,7 @@ class Arguments:
         self.collective, self.rank, self.size = collective, rank, size
         self.root = _root(root, size)
         self.counts = None if counts is None else _counts(counts, size)
-        case = Case(size, self.root, collective.units(size))
-        self.parts = {space: len(collective.place(rank, case, space)) for space in ("in", "out")}
+        self.parts = dict(zip(("in", "out"), _parts(collective, rank, size, self.root)))
 
     def call(self, sendbuf: Any, recvbuf: Any, op: MPI.Op | None = None) -> Call:
         """Read the buffers.
@@ -133,13 +133,18 @@ class Arguments:
         unit = "elements" if self.collective.reduces else "bytes"
         for space, buffer in (("in", given), ("out", result)):
             parts = max(self.parts.values()) if in_place else self.parts[space]
-            if isinstance(counts, int):
-                needed = counts * parts
-            else:
-                needed = sum(counts) if parts > 1 or in_place else counts[self.rank]
+            own = counts * parts if isinstance(counts, int) else counts[self.rank]
+            needed = own if isinstance(counts, int) or parts == 1 else sum(counts)
             if buffer and buffer.count != needed:
                 name = "send" if space == "in" else "receive"
                 raise Refused(f"{self.collective}: the {name} buffer holds {buffer.count} {unit}, not {needed}")
+
+
+@lru_cache(maxsize=1024)
+def _parts(collective: Collective, rank: int, size: int, root: int) -> tuple[int, int]:
+    """How many parts of the payload a rank's send and receive buffer have."""
+    case = Case(size, root, collective.units(size))
+    return len(collective.place(rank, case, "in")), len(collective.place(rank, case, "out"))
 
 
 def _root(root: Any, size: int) -> int:

@@ -4,14 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any, TypeAlias, Union
+from typing import Any, TypeAlias
 
 import numpy as np
 from mpi4py import MPI
 
 from ..core.algorithm import Algorithm
 from ..core.collective import (
-    ALL_GATHER, ALL_REDUCE, ALL_TO_ALL, BROADCAST, GATHER, REDUCE, REDUCE_SCATTER, SCATTER, Collective)
+    ALL_GATHER,
+    ALL_REDUCE,
+    ALL_TO_ALL,
+    BROADCAST,
+    GATHER,
+    REDUCE,
+    REDUCE_SCATTER,
+    SCATTER,
+    Collective,
+)
 from ..core.errors import Refused
 from ..table import find_collective
 from .call import Arguments, Call
@@ -21,7 +30,7 @@ from .program import Program, lower
 from .select import Choice, choose
 from .trace import Trace
 
-Name: TypeAlias = Union[str, Algorithm, None]
+Name: TypeAlias = str | Algorithm | None
 """How a caller names an algorithm; None leaves the choice to treering."""
 
 

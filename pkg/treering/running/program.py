@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from itertools import accumulate
-from typing import TypeAlias, Union
+from itertools import accumulate, pairwise
+from typing import TypeAlias
 
 from ..core.algorithm import Schedule
 from ..core.binding import bind
@@ -44,7 +44,7 @@ class Combine:
     right: Run
 
 
-Work: TypeAlias = Union[Move, Combine]
+Work: TypeAlias = Move | Combine
 
 
 @dataclass(frozen=True, slots=True)
@@ -256,7 +256,7 @@ def _joined(runs: Iterable[Run]) -> list[Run]:
 def _split(packed: Run, runs: Sequence[Run]) -> list[Run]:
     """Where in a packed message each of its runs lies."""
     ends = list(accumulate(map(_length, runs), initial=packed.start))
-    return [Run(packed.buffer, start, stop) for start, stop in zip(ends, ends[1:])]
+    return [Run(packed.buffer, start, stop) for start, stop in pairwise(ends)]
 
 
 def _overlap(a: Run, b: Run) -> bool:

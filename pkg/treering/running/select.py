@@ -6,7 +6,16 @@ from dataclasses import dataclass
 
 from ..core.algorithm import Algorithm
 from ..core.collective import (
-    ALL_GATHER, ALL_REDUCE, ALL_TO_ALL, BROADCAST, GATHER, REDUCE, REDUCE_SCATTER, SCATTER, Collective)
+    ALL_GATHER,
+    ALL_REDUCE,
+    ALL_TO_ALL,
+    BROADCAST,
+    GATHER,
+    REDUCE,
+    REDUCE_SCATTER,
+    SCATTER,
+    Collective,
+)
 from ..core.errors import Refused
 from ..table import algorithms_of, find_algorithm
 

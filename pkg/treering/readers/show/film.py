@@ -74,7 +74,7 @@ class Film:
 
 def film(schedule: Schedule) -> Film:
     """Run a schedule and take its film; what is wrong with it is found in ``flaw`` instead of raised."""
-    return _Camera(schedule.written_out()).film()
+    return _Camera(schedule).film()
 
 
 class _Camera:

@@ -27,6 +27,7 @@ text { font: 13px ui-sans-serif, system-ui, "Helvetica Neue", Arial, sans-serif;
 .title { font-size: 20px; font-weight: 650; }
 .soft { fill: var(--soft); }
 .life { stroke: var(--line); stroke-width: 2; }
+.band { fill: var(--band); }
 .empty { fill: var(--line); }
 .label {
   font-size: 12px; font-weight: 600; paint-order: stroke; stroke: var(--paper); stroke-width: 4px; stroke-linejoin: round;
@@ -70,7 +71,7 @@ class _Drawing:
             f'<rect width="{self.width}" height="{self.height}" style="fill: var(--paper)"/>',
             f'<text class="title" x="24" y="36">{escape(title(self.schedule))}</text>',
             f'<text class="soft" x="24" y="58">{escape(subtitle(self.film))}</text>',
-            *self.bands(), *self.lifelines()]
+            *self.background(), *self.lifelines()]
         for number, frame in enumerate(self.film.frames):
             parts += self.arrows(number, frame)
         for number, held in enumerate([self.film.before, *(frame.held for frame in self.film.frames)]):
@@ -84,15 +85,16 @@ class _Drawing:
         """The height between two rounds."""
         return TOP + self.down * number
 
-    def bands(self) -> Iterator[str]:
+    def background(self) -> Iterator[str]:
+        """Bands, and the names of rounds and phases."""
+        for number in range(0, len(self.film.frames), 2):
+            yield f'<rect x="0" y="{self.y(number)}" width="{self.width}" height="{self.down}" class="band"/>'
         phase = ""
         for number, frame in enumerate(self.film.frames):
-            if number % 2 == 0:
-                yield f'<rect x="0" y="{self.y(number)}" width="{self.width}" height="{self.down}" style="fill: var(--band)"/>'
-            yield f'<text class="soft" x="24" y="{self.y(number) + self.down / 2 + 5}">{number + 1}</text>'
+            yield f'<text class="soft" x="32" y="{self.y(number) + self.down / 2 + 5}">{number + 1}</text>'
             if frame.phase != phase:
-                at = self.y(number) + 20
-                yield f'<text class="soft" x="14" y="{at}" transform="rotate(90 14 {at})">{escape(frame.phase)}</text>'
+                at = self.y(number) + 8
+                yield f'<text class="soft" x="10" y="{at}" transform="rotate(90 10 {at})">{escape(frame.phase)}</text>'
             phase = frame.phase
 
     def lifelines(self) -> Iterator[str]:

@@ -41,15 +41,15 @@ def text(schedule: Schedule, width: int | None = None, mark: tuple[int, int | No
     >>> print(text(schedule("all-gather", "ring", size=3), width=60))
     all-gather ring on 3 ranks: 2 rounds, the busiest rank sends 2/3 of the payload
     <BLANKLINE>
-     round │ rank 0        │ rank 1        │ rank 2
-    ───────┼───────────────┼───────────────┼───────────────
-    before │ 0 · ·         │ · 1 ·         │ · · 2
-    ───────┼───────────────┼───────────────┼───────────────
-         1 │ →1:0 ←2:2     │ →2:1 ←0:0     │ →0:2 ←1:1
-           │ 0 · 2         │ 0 1 ·         │ · 1 2
-    ───────┼───────────────┼───────────────┼───────────────
-         2 │ →1:2 ←2:1     │ →2:0 ←0:2     │ →0:1 ←1:0
-           │ 0 1 2         │ 0 1 2         │ 0 1 2
+     round │ rank 0    │ rank 1    │ rank 2
+    ───────┼───────────┼───────────┼───────────
+    before │ 0 · ·     │ · 1 ·     │ · · 2
+    ───────┼───────────┼───────────┼───────────
+         1 │ →1:0 ←2:2 │ →2:1 ←0:0 │ →0:2 ←1:1
+           │ 0 · 2     │ 0 1 ·     │ · 1 2
+    ───────┼───────────┼───────────┼───────────
+         2 │ →1:2 ←2:1 │ →2:0 ←0:2 │ →0:1 ←1:0
+           │ 0 1 2     │ 0 1 2     │ 0 1 2
     <BLANKLINE>
     →1:0 sends block 0 to rank 1; ←1:0 receives it from there.
     Below that, the blocks a rank holds, · for none that is

@@ -1,0 +1,108 @@
+"""What ``treering verify --run`` does: run the algorithms over MPI, compare, and report."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from time import perf_counter
+from typing import TYPE_CHECKING, Any
+
+from treering.cli.exits import Exit
+from treering.cli.layout import console, size_text, table
+from treering.cli.world import enter_world
+from treering.core.algorithm import Algorithm
+
+if TYPE_CHECKING:
+    from treering.measuring.check import Outcome
+
+DEFAULT_SIZES = (0, 1, 17, 1024, 64 * 1024, 1024 * 1024)
+"""Bytes: nothing, less than an element, fewer elements than ranks, and sizes in which every part is cut."""
+
+
+def check_on_ranks(
+    ranks: int | None, algorithms: Sequence[Algorithm], sizes: Sequence[int] | None, dtypes: Sequence[str],
+    ops: Sequence[str], json: Path | None = None, force: bool = False,
+) -> Exit:
+    """Run the checks on every rank, print the report on rank 0, and say how it ended."""
+    world = enter_world(ranks)
+    from treering.measuring.check import DATATYPES, check
+    from treering.measuring.own import OPERATORS
+    from treering.running.comm import Comm
+
+    sizes = sizes or DEFAULT_SIZES
+    dtypes = DATATYPES if "all" in dtypes else dtypes
+    ops = tuple(OPERATORS) if "all" in ops else ops
+    start = perf_counter()
+    with _progress(len(algorithms), shown=world.rank == 0) as advance:
+        outcomes = check(Comm(world), algorithms, sizes, dtypes, ops, advance)
+    if world.rank == 0:
+        _print(outcomes, world.size, sizes, dtypes, ops, perf_counter() - start)
+        _print_left_out(algorithms, world.size)
+        if json:
+            from treering.measuring.results import header, write_json
+
+            settings = {"ranks": world.size, "bytes": sizes, "dtypes": dtypes, "ops": ops}
+            write_json(json, {**header(), **settings, "results": outcomes}, force=force)
+    return Exit.OK if all(outcome.right for outcome in outcomes) else Exit.WRONG
+
+
+def _print(
+    outcomes: Sequence[Outcome], ranks: int, sizes: Sequence[int], dtypes: Sequence[str], ops: Sequence[str], seconds: float,
+) -> None:
+    from mpi4py import MPI
+
+    out = console()
+    library = MPI.Get_library_version().strip("\0\n ").splitlines()[0]
+    out.print(f"{ranks} ranks, {library}; {', '.join(dtypes)}; {', '.join(ops)}; bytes {', '.join(map(size_text, sizes))}")
+    numbers = ("calls", "elements", "wrong")
+    rows = table("collective", "algorithm", *numbers, "bits", "MPI's own", numbers=numbers)
+    for outcome in outcomes:
+        rows.add_row(
+            outcome.collective, outcome.algorithm, str(outcome.cases), str(outcome.elements),
+            f"[red]{outcome.wrong}[/red]" if outcome.wrong else "0",
+            f"[red]differ in {outcome.differing}[/red]" if outcome.differing else "same", _own(outcome))
+    out.print(rows)
+    for outcome in outcomes:
+        if outcome.example:
+            out.print(f"[red]WRONG[/red] {outcome.collective} {outcome.algorithm}: {outcome.example}")
+    _print_differences(out, outcomes)
+    cases, elements, wrong = (sum(getattr(o, name) for o in outcomes) for name in ("cases", "elements", "wrong"))
+    out.print(
+        f"{len(outcomes)} algorithms, {cases} calls on {ranks} ranks, {elements} elements compared with numpy and MPI's own "
+        f"in {seconds:.1f} s: [bold]{wrong} wrong[/bold]")
+
+
+def _own(outcome: Outcome) -> str:
+    """How MPI's own result compares with numpy's."""
+    if not outcome.mpi:
+        return "n/a"
+    differs = sum(outcome.mpi.values())
+    return f"differs from numpy in {differs}" if differs else "agrees"
+
+
+def _print_differences(out: Any, outcomes: Sequence[Outcome]) -> None:
+    """Name the operations in which MPI's own result is not numpy's: that is no fault of ours, but should be known."""
+    differing = {name: count for outcome in outcomes for name, count in outcome.mpi.items() if count}
+    if differing:
+        names = ", ".join(differing)
+        out.print(f"MPI's own result differs from numpy's, to the last bit or the bound of rounding, in {names}.")
+    undefined = sorted({name for outcome in outcomes for name in outcome.undefined})
+    if undefined:
+        out.print(f"Not defined, so left out: {', '.join(undefined)}.")
+
+
+def _print_left_out(algorithms: Sequence[Algorithm], ranks: int) -> None:
+    for algorithm in algorithms:
+        if reason := algorithm.why_not(ranks):
+            console().print(f"Left out: {reason}.")
+
+
+@contextmanager
+def _progress(total: int, shown: bool) -> Iterator[Callable[[Any], object]]:
+    """A bar on rank 0, if it writes to a terminal; yields what is called when an algorithm is done."""
+    from rich.progress import Progress
+
+    with Progress(transient=True, disable=not (shown and console().is_terminal)) as progress:
+        task = progress.add_task("checking", total=total)
+        yield lambda outcome: progress.advance(task)
