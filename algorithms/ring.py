@@ -119,9 +119,11 @@ def reduce(rank: int, size: int, root: int, segments: int) -> Iterator[Round]:
     total = OUT if place == 0 else PARTIAL
     behind = 0 if first else 1
     for i in range(segments + behind):
-        take = [] if first or i == segments else [Recv(right, ARRIVED(i)), Reduce(total(i), IN(i), ARRIVED(i))]
+        more = not first and i < segments
+        receive = [Recv(right, ARRIVED(i))] if more else []
+        add = [Reduce(total(i), IN(i), ARRIVED(i))] if more else []
         send = [Send(left, (IN if first else total)(i - behind))] if place and i >= behind else []
-        yield Round(*send, *take)
+        yield Round(*send, *receive, *add)
 
 
 @algorithm(SCATTER, "ring", family="ring", source="textbook")

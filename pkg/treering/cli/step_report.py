@@ -10,6 +10,7 @@ from rich.console import Console
 from rich.progress import Progress
 from rich.table import Table
 
+from treering.cli import layout
 from treering.training.variants import groups, variants
 from treering.training.volume import ALGORITHMS
 
@@ -17,10 +18,6 @@ if TYPE_CHECKING:
     from treering.training.job import Job
     from treering.training.ledger import Row, StepLedger
     from treering.training.traffic import Outcome
-
-PLAIN_WIDTH = 100
-"""Columns where the output is no terminal: wide enough that no row is broken."""
-
 
 @contextmanager
 def progress(total: int, *, shown: bool) -> Iterator[Callable[[], None]]:
@@ -69,9 +66,7 @@ def results(name: str, job: Job, ledger: StepLedger, outcome: Outcome | None) ->
 
 def print_report(name: str, job: Job, ledger: StepLedger, outcome: Outcome | None) -> None:
     """Print header, ledger and totals and, after a run, what it showed."""
-    console = Console(highlight=False)
-    if not console.is_terminal:
-        console.width = max(console.width, PLAIN_WIDTH)
+    console = layout.console()
     parts = [_header(name, job, ledger), _ledger(ledger), _totals(ledger)]
     if outcome:
         parts.append(_times(ledger, outcome))
@@ -90,8 +85,8 @@ def _header(name: str, job: Job, ledger: StepLedger) -> Table:
     table.add_row("model", f"{name} ({model.architecture.family}): {model.parameter_count:,} parameters{active}")
     if job.vocab != model.architecture.vocab:
         table.add_row("", f"vocabulary padded from {model.architecture.vocab} to {job.vocab} rows")
-    layout = ", ".join(f"{axis}={mesh.sizes[axis]}" for axis in mesh.parallel_axes) or "one rank"
-    table.add_row("layout", f"{layout}: {mesh.size} ranks; order, fastest first: {', '.join(a for a, _ in mesh.axes)}")
+    axes = ", ".join(f"{axis}={mesh.sizes[axis]}" for axis in mesh.parallel_axes) or "one rank"
+    table.add_row("layout", f"{axes}: {mesh.size} ranks; order, fastest first: {', '.join(a for a, _ in mesh.axes)}")
     for axis in mesh.parallel_axes:
         table.add_row(f"  {axis}", groups(job, axis))
     table.add_row("weights", "; ".join(f"{_stages(one.stages, job)}{one.parameters:,} a rank"
@@ -100,8 +95,24 @@ def _header(name: str, job: Job, ledger: StepLedger) -> Table:
                           f"global batch {job.global_batch}; {job.dtype}, gradients {job.grad_dtype}")
     for axis, variant in variants(job):
         table.add_row("counted" if axis == next(variants(job))[0] else "", f"{axis}: {variant}")
+    table.add_row("", "without the inputs' broadcast within tp and the first weights'")
     table.add_row("", f"bytes sent with {', '.join(f'{how} {what}' for what, how in ALGORITHMS.items())}")
+    table.add_row("proved", _proof(ledger))
     return table
+
+
+def _proof(ledger: StepLedger) -> str:
+    """Say for which of the groups the algorithms have been proved."""
+    from treering.readers.certificate import is_proved
+    from treering.table import find_algorithm, find_collective
+
+    used = {(m.operation, m.size) for one in ledger.classes for m in one.ledger.times if m.operation in ALGORITHMS}
+    unproved = [
+        f"{operation} on {size} ranks" for operation, size in sorted(used)
+        if not is_proved(find_algorithm(find_collective(operation), ALGORITHMS[operation])[0], size)]
+    if unproved:
+        return f"not yet: {', '.join(unproved)}; treering verify proves them"
+    return f"all algorithms, for groups of {', '.join(map(str, sorted({size for _, size in used})))} ranks" if used else "-"
 
 
 def _columns(first: Iterable[str], numbers: Iterable[str]) -> Table:

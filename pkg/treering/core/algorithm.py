@@ -3,24 +3,16 @@
 from __future__ import annotations
 
 import inspect
-import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Protocol
+from typing import ClassVar, TypeAlias
 
 from .collective import Case, Collective, partner
 from .errors import Refused, UnknownName
 from .schedule import Copy, Round
 
-
-class ScheduleFunction(Protocol):
-    """``f(rank, size, [root], **parameters)``, yielding the rounds of one rank."""
-
-    __name__: str
-    __doc__: str | None
-
-    # Any number of ints; spelled so that mypy takes functions of just some of them.
-    def __call__(self, *args: Any, **parameters: Any) -> Iterable[Round]: ...
+ScheduleFunction: TypeAlias = Callable[..., Iterable[Round]]
+"""``f(rank, size, [root], **parameters)``, yielding the rounds of one rank."""
 
 
 @dataclass(frozen=True)
@@ -120,11 +112,6 @@ class Algorithm:
     def summary(self) -> str:
         """The first sentence of its docstring."""
         return (self.function.__doc__ or "").strip().partition("\n")[0]
-
-    def claim(self, figure: str) -> str | None:
-        """The formula that the docstring gives for ``"Rounds"`` or ``"Sent"``; conformance holds it against the counter."""
-        found = re.search(rf"{figure}: ``(.+?)``", self.function.__doc__ or "")
-        return found[1] if found else None
 
     def __call__(self, rank: int, size: int, *root: int, **parameters: int) -> Iterable[Round]:
         """The rounds of one rank. A rank that is alone just keeps what it has."""

@@ -55,11 +55,10 @@ OUT = Space("out")
 _put = object.__setattr__  # how the classes below, which are frozen, fill their fields
 
 
-@dataclass(frozen=True, init=False)
+@dataclass(frozen=True, init=False, slots=True)
 class Send:
     """Send the blocks of some slots to a peer, as one message."""
 
-    __slots__ = ("peer", "slots")
     peer: int
     slots: tuple[Slot, ...]
 
@@ -71,11 +70,10 @@ class Send:
         return f"send {_listed(self.slots)} to {self.peer}"
 
 
-@dataclass(frozen=True, init=False)
+@dataclass(frozen=True, init=False, slots=True)
 class Recv:
     """Receive one message of a peer into some slots, which name the same blocks as the peer's send."""
 
-    __slots__ = ("peer", "slots")
     peer: int
     slots: tuple[Slot, ...]
 
@@ -115,7 +113,7 @@ Local: TypeAlias = Copy | Reduce
 Operation: TypeAlias = Send | Recv | Copy | Reduce
 
 
-@dataclass(frozen=True, init=False)
+@dataclass(frozen=True, init=False, slots=True)
 class Round:
     """The operations of one rank that may be in flight together.
 
@@ -130,7 +128,6 @@ class Round:
         The name of the run of rounds this one belongs to, for people.
     """
 
-    __slots__ = ("local", "phase", "recvs", "sends")
     sends: tuple[Send, ...]
     recvs: tuple[Recv, ...]
     local: tuple[Local, ...]

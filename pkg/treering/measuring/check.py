@@ -166,10 +166,10 @@ def _check_sample(comm: Comm, algorithm: Algorithm, sample: Sample, outcome: Out
         if mpi_wrong >= 0 and not in_place:
             outcome.mpi[sample.operation] = outcome.mpi.get(sample.operation, 0) + int(everyones[:, 1].sum())
         if not outcome.right and outcome.example is None:
-            bad = [rank for rank, row in enumerate(everyones) if row[0]] or ["all"]
+            bad = [str(rank) for rank, row in enumerate(everyones) if row[0]] or ["all"]
             outcome.example = (
                 f"{sample.operation}, {sample.count} elements a part, root {sample.root}, "
-                f"{'in place' if in_place else 'separate buffers'}: wrong on rank {', '.join(map(str, bad))}")
+                f"{'in place' if in_place else 'separate buffers'}: wrong on rank {', '.join(bad)}")
 
 
 def _our_result(comm: Comm, algorithm: Algorithm, sample: Sample, in_place: bool) -> tuple[NDArray[Any], int]:
@@ -180,8 +180,8 @@ def _our_result(comm: Comm, algorithm: Algorithm, sample: Sample, in_place: bool
     if in_place and given and result:
         buffer = _Guarded(sample.in_place(rank))
         at_root = given > result and not collective.front
-        buffers = (buffer.data, MPI.IN_PLACE) if at_root else (MPI.IN_PLACE, buffer.data)
-        comm.plan(collective, *buffers, sample.root, op, algorithm=algorithm).execute()
+        sendbuf, recvbuf = (buffer.data, MPI.IN_PLACE) if at_root else (MPI.IN_PLACE, buffer.data)
+        comm.plan(collective, sendbuf, recvbuf, sample.root, op, algorithm=algorithm).execute()
         start = rank * sample.count if at_root else 0
         return buffer.data[start:start + result * sample.count], buffer.damage()
     send, receive = sample.given(rank), _Guarded(sample.receives(rank))

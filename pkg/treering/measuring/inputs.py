@@ -139,8 +139,13 @@ def _real(bits: NDArray[np.uint64], dtype: np.dtype[Any], op: str, size: int, ex
     if op == "prod":
         exponent = (bits % np.uint64(3)).astype(np.int64) - 1 if size <= 12 else np.zeros(bits.size, np.int64)
         return (np.where(bits >> np.uint64(63), -1.0, 1.0) * np.exp2(exponent)).astype(dtype)
-    largest = max(1, min(1000, 2 ** ml_dtypes.finfo(dtype).nmant // size))
+    largest = max(1, min(1000, 2 ** _finfo(dtype).nmant // size))
     return ((bits % np.uint64(2 * largest + 1)).astype(np.int64) - largest).astype(dtype)
+
+
+def _finfo(dtype: np.dtype[Any]) -> Any:
+    """numpy's facts about a floating point type, which it does not have of bfloat16."""
+    return ml_dtypes.finfo(dtype)  # type: ignore[no-untyped-call]
 
 
 _LOGICAL = {"land": np.logical_and, "lor": np.logical_or, "lxor": np.logical_xor}
@@ -170,7 +175,7 @@ def oracle(stack: Array, op: str, exact: bool) -> tuple[Array, Array]:
     scale = reduce(np.abs(stack.astype(wide)), axis=0).astype(np.float64)
     real = np.dtype(f"f{dtype.itemsize // 2}") if kind == "c" else dtype
     steps = len(stack) * (4 if kind == "c" else 1)
-    return exactly.astype(dtype), none if exact else steps * float(ml_dtypes.finfo(real).eps) * scale
+    return exactly.astype(dtype), none if exact else steps * float(_finfo(real).eps) * scale
 
 
 def _first_best(stack: Array, op: str) -> Array:

@@ -70,20 +70,23 @@ class Arguments:
         Refused
             For anything that cannot be right, before any message is sent.
         """
-        if any(spec is MPI.IN_PLACE for spec in (sendbuf, recvbuf)):
+        in_place = any(spec is MPI.IN_PLACE for spec in (sendbuf, recvbuf))
+        given: Buffer | None
+        result: Buffer | None
+        if in_place:
             given = result = self.one_buffer(sendbuf, recvbuf)
-            in_place, known = True, given
         else:
             given, result = self.buffer("in", sendbuf), self.buffer("out", recvbuf)
-            in_place, known = False, given or result
-        assert known is not None
+        known = given or result
+        assert known is not None, "a rank takes part in every collective"
         self.check_types(given, result)
         counts = self.counts or self.unit(given, result)
         self.check_lengths(given, result, counts, in_place)
-        arrays = [buffer.array if buffer else known.array[:0] for buffer in (given, result)]
+        none = known.array[:0]
         return Call(
-            self.collective, self.size, self.root, counts, in_place, *arrays,
-            operator=operator_on(op, known) if op is not None else None)
+            self.collective, self.size, self.root, counts, in_place,
+            given.array if given else none, result.array if result else none,
+            operator_on(op, known) if op is not None else None)
 
     def buffer(self, space: str, spec: Any) -> Buffer | None:
         """The send or the receive buffer, if this rank uses it. What is not reduced is taken as bytes."""

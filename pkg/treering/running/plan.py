@@ -21,9 +21,9 @@ Array: TypeAlias = NDArray[Any]
 
 
 class _Bound(NamedTuple):
-    """A stage on real memory."""
+    """A stage on real memory; ``number`` is that of the round in the schedule."""
 
-    index: int
+    number: int
     pack: list[Callable[[], object]]
     sends: list[tuple[Array, int]]
     recvs: list[tuple[Array, int]]
@@ -85,7 +85,7 @@ class Plan:
             start = perf_counter()
             self._run(stage)
             sent, received = (tuple((peer, data.nbytes) for data, peer in m) for m in (stage.sends, stage.recvs))
-            entries.append(Entry(self.program.name, stage.index, sent, received, start, perf_counter()))
+            entries.append(Entry(self.program.name, stage.number, sent, received, start, perf_counter()))
 
 
 def _messages(messages: Sequence[Message], memory: Mapping[str, Array]) -> list[tuple[Array, int]]:

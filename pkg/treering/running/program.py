@@ -185,8 +185,7 @@ class _Lowering:
         if not self.to_front:
             return ()
         runs = _joined([_run(self.caller[self.binding.cell(slot)]) for slot in self.binding.result])
-        return tuple(
-            Move(Run(run.buffer, 0, _length(run)), run) for run in runs if run.start)
+        return tuple(Move(Run(run.buffer, 0, _length(run)), run) for run in runs if run.start and _length(run))
 
 
 class _Packer:

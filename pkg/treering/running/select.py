@@ -17,6 +17,7 @@ from ..core.collective import (
     Collective,
 )
 from ..core.errors import Refused
+from ..readers.certificate import is_proved
 from ..table import algorithms_of, find_algorithm
 
 SHORT = 32 * 1024
@@ -33,19 +34,30 @@ _IN_ORDER = {REDUCE: "binomial-in-order", ALL_REDUCE: "doubling", REDUCE_SCATTER
 
 @dataclass(frozen=True)
 class Choice:
-    """An algorithm with its parameters, and why it was taken."""
+    """An algorithm with its parameters, why it was taken, and whether it was proved for this number of ranks and root."""
 
     algorithm: Algorithm
     parameters: tuple[tuple[str, int], ...]
     why: str
+    size: int
+    root: int = 0
 
     @property
     def name(self) -> str:
         return self.algorithm.spell(self.algorithm.settings(dict(self.parameters)))
 
+    @property
+    def proved(self) -> bool:
+        return is_proved(self.algorithm, self.size, self.root, dict(self.parameters))
+
+    def __str__(self) -> str:
+        proof = "proved" if self.proved else "unproved"
+        return f"{self.algorithm.collective} {self.name}: {self.why}; {proof} for {self.size} ranks"
+
 
 def choose(
     collective: Collective, size: int, nbytes: int, in_order: bool = False, asked: str | Algorithm | None = None,
+    root: int = 0,
 ) -> Choice:
     """Decide which algorithm runs: the same on every rank, since all know the same facts.
 
@@ -64,19 +76,20 @@ def choose(
         If the one asked for does not exist, or cannot serve.
     """
     if asked is not None:
-        return _asked(collective, size, in_order, asked)
+        algorithm, parameters = _asked(collective, size, in_order, asked)
+        return Choice(algorithm, tuple(sorted(parameters.items())), "asked for", size, root)
     if in_order:
-        return _by_name(collective, _IN_ORDER[collective], "the operator does not commute")
-    if nbytes < SHORT:
-        return _by_name(collective, _SHORT[collective], f"{nbytes} bytes are short: fewest rounds")
-    return _by_name(collective, _LONG[collective], f"{nbytes} bytes are long: fewest bytes")
+        name, why = _IN_ORDER[collective], "the operator does not commute"
+    elif nbytes < SHORT:
+        name, why = _SHORT[collective], f"{nbytes} bytes are short, so few rounds"
+    else:
+        name, why = _LONG[collective], f"{nbytes} bytes are long, so few bytes"
+    return Choice(find_algorithm(collective, name)[0], (), why, size, root)
 
 
-def _by_name(collective: Collective, name: str, why: str) -> Choice:
-    return Choice(find_algorithm(collective, name)[0], (), why)
-
-
-def _asked(collective: Collective, size: int, in_order: bool, asked: str | Algorithm) -> Choice:
+def _asked(
+    collective: Collective, size: int, in_order: bool, asked: str | Algorithm,
+) -> tuple[Algorithm, dict[str, int]]:
     algorithm, parameters = find_algorithm(collective, asked) if isinstance(asked, str) else (asked, {})
     if algorithm.collective is not collective:
         raise Refused(f"{algorithm} is no algorithm for {collective}")
@@ -85,4 +98,4 @@ def _asked(collective: Collective, size: int, in_order: bool, asked: str | Algor
     if in_order and not algorithm.in_order:
         fit = ", ".join(a.name for a in algorithms_of(collective) if a.in_order)
         raise Refused(f"{algorithm} needs an operator that commutes; those that keep rank order are {fit}")
-    return Choice(algorithm, tuple(sorted(parameters.items())), "asked for")
+    return algorithm, parameters

@@ -1,0 +1,55 @@
+"""The example of CONTRIBUTING, taken from there: one function and one record, and everything else follows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+from documents import contributed, imported
+
+import treering
+from treering.core import TABLE
+from treering.readers.claims import claim
+from treering.readers.count import count
+from treering.readers.sweep import prove
+
+KEY = ("all-gather", "neighbour-exchange")
+
+
+@pytest.fixture(autouse=True)
+def _only_here() -> Iterator[None]:
+    assert KEY not in TABLE
+    yield
+    TABLE.pop(KEY, None)
+
+
+def test_the_example_is_proved_and_as_good_as_it_says(tmp_path: Path) -> None:
+    imported(contributed(), tmp_path)
+    (proof,) = prove([(TABLE[KEY], {})], range(1, 41))
+    assert proof.fault is None
+    assert list(proof.sizes) == list(range(2, 41, 2))
+    for size in (2, 6, 20):
+        figures = count(treering.schedule("allgather", "neighbour_exchange", size))
+        assert claim(TABLE[KEY], "Rounds").at(size).agrees(figures.rounds, size=size)
+        assert claim(TABLE[KEY], "Sent").at(size).agrees(figures.sent, size=size)
+
+
+def test_the_example_is_listed_and_drawn(tmp_path: Path) -> None:
+    from treering.cli.main import treering as program
+
+    imported(contributed(), tmp_path)
+    listed = CliRunner().invoke(program, ["list", "all-gather"])
+    assert "neighbour-exchange" in listed.output
+    drawn = CliRunner().invoke(program, ["show", "all-gather", "neighbour-exchange", "-n", "6"])
+    assert "all-gather neighbour-exchange on 6 ranks: 3 rounds" in drawn.output
+
+
+def test_a_slip_in_the_example_is_found(tmp_path: Path) -> None:
+    slip = contributed().replace("(i + 1) // 2", "i // 2")
+    assert slip != contributed()
+    imported(slip, tmp_path)
+    (proof,) = prove([(TABLE[KEY], {})], range(1, 41))
+    assert proof.fault is not None
+    assert proof.fault.size == 4
