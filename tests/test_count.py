@@ -129,8 +129,14 @@ def test_sends_of_a_round_take_turns_in_their_order() -> None:
     assert [load.rounds for load in figures.ranks] == [2, 2, 1]
 
 
-def test_no_port_is_idle_that_has_something_to_do() -> None:
-    # Rank 0's first receiver is late, so that the second is served before.
+def test_who_finds_its_receiver_busy_serves_the_next() -> None:
+    crossing = hand_made(
+        [Round(Send(1, A(0)))], [Round(Recv(0, A(0)), Recv(3, A(3)))], [Round(Recv(3, A(3)))],
+        [Round(Send(1, A(3)), Send(2, A(3)))])
+    assert count(crossing).rounds == 2
+
+
+def test_who_finds_its_receiver_late_serves_the_next() -> None:
     late = hand_made(
         [Round(Send(1, A(0)), Send(2, A(0)))], [Round(Recv(3, A(3))), Round(Recv(0, A(0)))], [Round(Recv(0, A(0)))],
         [Round(Send(1, A(3)))])

@@ -114,7 +114,8 @@ def failure(schedule: Schedule) -> Flaw:
 
 
 def marked_rank(grid: str) -> int:
-    """The column in which the mark stands, which must be the last line of the grid."""
+    """The column in which the only mark stands, which must be in the last line of the grid."""
+    assert grid.count("✗") == 1
     return next(at for at, cell in enumerate(grid.splitlines()[-1].split("│")[1:]) if "✗ here" in cell)
 
 

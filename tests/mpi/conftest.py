@@ -10,6 +10,7 @@ import faulthandler
 import io
 import os
 import sys
+import tempfile
 import time
 from collections.abc import Generator, Iterator
 from pathlib import Path
@@ -59,6 +60,9 @@ class Ranks:
         self.failure: pytest.TestReport | None = None
         self.status = 0
         self.log = io.StringIO()
+        # pytest numbers its temporary folders and removes old ones, which ranks in one place do under each other's hands.
+        self.folder = tempfile.TemporaryDirectory(prefix=f"treering-rank-{world.rank}-", ignore_cleanup_errors=True)
+        os.environ["PYTEST_DEBUG_TEMPROOT"] = self.folder.name
         # pytest captures what tests write to standard error; these messages must get out.
         self.stderr = os.fdopen(os.dup(sys.stderr.fileno()), "w")
         if world.rank:
@@ -84,6 +88,7 @@ class Ranks:
         self.status = exitstatus
 
     def pytest_unconfigure(self) -> None:
+        self.folder.cleanup()
         if self.world.rank and self.status:
             self._say(self.log.getvalue())
 
