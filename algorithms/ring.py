@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 
 from treering.core import (
@@ -31,7 +32,9 @@ from treering.core import (
 
 PARTIAL, ARRIVED, TRANSIT = Space("partial"), Space("arrived"), Space("transit")
 
-SEGMENTS = Parameter("segments", default=8, minimum=1, meaning="slices of the payload that are under way at once")
+SEGMENTS = Parameter(
+    "segments", default=8, minimum=1, meaning="slices of the payload that follow each other",
+    best=lambda size, weight: math.sqrt((size - 2) * weight))
 PATARASUK = "Patarasuk & Yuan, Bandwidth optimal all-reduce algorithms, JPDC 69(2), 2009"
 
 

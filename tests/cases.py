@@ -12,7 +12,9 @@ from treering.table import TABLE
 ALGORITHMS = list(TABLE.values())
 
 
-def schedules(algorithm: Algorithm, sizes: Iterable[int], roots: Callable[[int], Sequence[int]] = all_roots) -> Iterator[Schedule]:
+def schedules(
+    algorithm: Algorithm, sizes: Iterable[int], roots: Callable[[int], Sequence[int]] = all_roots,
+) -> Iterator[Schedule]:
     """The schedules of an algorithm for all sizes on which it runs, and all roots."""
     for size in sizes:
         if algorithm.why_not(size) is None:

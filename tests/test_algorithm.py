@@ -7,8 +7,25 @@ from collections.abc import Iterator
 import pytest
 
 from treering.core import (
-    ALL_GATHER, ALL_REDUCE, BROADCAST, COLLECTIVES, IN, OUT, POWER_OF_TWO, SCATTER, TABLE, Algorithm, Copy, Parameter, Refused,
-    Round, Schedule, Send, UnknownName, algorithm)
+    ALL_GATHER,
+    ALL_REDUCE,
+    BROADCAST,
+    COLLECTIVES,
+    IN,
+    OUT,
+    POWER_OF_TWO,
+    SCATTER,
+    TABLE,
+    Algorithm,
+    Copy,
+    Parameter,
+    Refused,
+    Round,
+    Schedule,
+    Send,
+    UnknownName,
+    algorithm,
+)
 from treering.readers.verify import verify
 
 DEPTH = Parameter("depth", default=4, minimum=2, meaning="how deep")
@@ -16,7 +33,8 @@ DEPTH = Parameter("depth", default=4, minimum=2, meaning="how deep")
 
 @pytest.fixture
 def deep() -> Iterator[Algorithm]:
-    @algorithm(SCATTER, "deep", family="tree", parameters=[DEPTH], requires=[POWER_OF_TWO], blocks=lambda size, depth: size * depth)
+    @algorithm(
+        SCATTER, "deep", family="tree", parameters=[DEPTH], requires=[POWER_OF_TWO], blocks=lambda size, depth: size * depth)
     def function(rank: int, size: int, root: int, depth: int) -> Iterator[Round]:
         """Go deep.
 

@@ -15,7 +15,7 @@ import oracle
 import pytest
 from cases import ALGORITHMS, rewritten, schedules, written
 
-from treering.core import IN, Algorithm, Block, Copy, Recv, Reduce, Round, Schedule, Send, Slot
+from treering.core import IN, Algorithm, Copy, Recv, Reduce, Round, Schedule, Send, Slot
 from treering.core.schedule import Operation
 from treering.readers.match import Flaw
 from treering.readers.verify import verify
@@ -125,12 +125,10 @@ def into(op: Recv | Copy | Reduce, slot: Slot) -> Operation:
 
 def renamed(schedule: Schedule, slot: Slot) -> Slot:
     """The slot of the block after this one, in the same space."""
-    block: Block
-    if isinstance(slot.block, tuple):
-        block = slot.block[0], (slot.block[1] + 1) % schedule.size
-    else:
-        block = slot.block + 1
-    return Slot(slot.space, block)
+    if isinstance(slot.block, int):
+        return Slot(slot.space, slot.block + 1)
+    source, target = slot.block
+    return Slot(slot.space, (source, (target + 1) % schedule.size))
 
 
 def reason_against(schedule: Schedule) -> str | None:

@@ -21,6 +21,8 @@ import pytest
 if TYPE_CHECKING:
     from mpi4py import MPI
 
+    from treering.running.comm import Comm
+
 TEST_LIMIT = 120.0
 """Seconds after which a test that has not ended prints where each thread stands, and ends the run."""
 
@@ -49,6 +51,14 @@ def comm() -> Iterator[MPI.Intracomm]:
     private = MPI.COMM_WORLD.Dup()
     yield private
     private.Free()
+
+
+@pytest.fixture
+def ours(comm: MPI.Intracomm) -> Comm:
+    """The same, with treering's collectives."""
+    from treering.running.comm import Comm
+
+    return Comm(comm)
 
 
 class Ranks:

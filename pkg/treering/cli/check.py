@@ -37,7 +37,7 @@ def check_on_ranks(
     with _progress(len(algorithms), shown=world.rank == 0) as advance:
         outcomes = check(Comm(world), algorithms, sizes, dtypes, ops, advance)
     if world.rank == 0:
-        _print(outcomes, world.size, sizes, dtypes, ops, perf_counter() - start)
+        _print(algorithms, outcomes, world.size, sizes, dtypes, ops, perf_counter() - start)
         _print_left_out(algorithms, world.size)
         if json:
             from treering.measuring.results import header, write_json
@@ -48,7 +48,8 @@ def check_on_ranks(
 
 
 def _print(
-    outcomes: Sequence[Outcome], ranks: int, sizes: Sequence[int], dtypes: Sequence[str], ops: Sequence[str], seconds: float,
+    algorithms: Sequence[Algorithm], outcomes: Sequence[Outcome], ranks: int, sizes: Sequence[int], dtypes: Sequence[str],
+    ops: Sequence[str], seconds: float,
 ) -> None:
     from mpi4py import MPI
 
@@ -68,9 +69,21 @@ def _print(
             out.print(f"[red]WRONG[/red] {outcome.collective} {outcome.algorithm}: {outcome.example}")
     _print_differences(out, outcomes)
     cases, elements, wrong = (sum(getattr(o, name) for o in outcomes) for name in ("cases", "elements", "wrong"))
+    out.print(_proved(algorithms, ranks))
     out.print(
         f"{len(outcomes)} algorithms, {cases} calls on {ranks} ranks, {elements} elements compared with numpy and MPI's own "
         f"in {seconds:.1f} s: [bold]{wrong} wrong[/bold]")
+
+
+def _proved(algorithms: Sequence[Algorithm], ranks: int) -> str:
+    """Say for which algorithms there is a certificate."""
+    from treering.readers.certificate import is_proved
+
+    able = [algorithm for algorithm in algorithms if algorithm.why_not(ranks) is None]
+    unproved = [str(algorithm) for algorithm in able if not is_proved(algorithm, ranks)]
+    if unproved:
+        return f"Not yet proved for {ranks} ranks: {', '.join(unproved)}; treering verify -n {ranks} proves them."
+    return f"Proved for {ranks} ranks: all {len(able)}."
 
 
 def _own(outcome: Outcome) -> str:

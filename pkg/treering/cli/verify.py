@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from treering.core.algorithm import Algorithm
     from treering.core.collective import Collective
-    from treering.readers.sweep import Proof, Subject
+    from treering.readers.sweep import Fault, Proof, Subject
 
 SIZES_PROVED = tuple(range(1, 65))
 REFRESH = 0.1
@@ -78,12 +78,12 @@ def _prove(subjects: Sequence[Subject], ranks: Sequence[int], roots: str) -> lis
         proofs = list(prove(subjects, ranks, which, progress=advance))
     console().print(_report(proofs))
     for proof in proofs:
-        if flaw := proof.flaw:
-            _print_flaw(proof)
-            click.echo(f"WRONG: {flaw}\n", err=True)
+        if proof.fault:
+            _print_flaw(proof, proof.fault)
     failed = sum(1 for proof in proofs if proof.fault)
     elapsed = time.perf_counter() - start
-    click.echo(f"{len(proofs)} algorithms, {cases} cases in {elapsed:.1f} s: " + (f"{failed} WRONG" if failed else "all proved"))
+    outcome = f"{failed} WRONG" if failed else "all proved"
+    click.echo(f"{len(proofs)} algorithm{'s' * (len(proofs) != 1)}, {cases} cases in {elapsed:.1f} s: {outcome}")
     return proofs
 
 
@@ -102,13 +102,13 @@ def _report(proofs: Sequence[Proof]) -> Table:
     return rows
 
 
-def _print_flaw(proof: Proof) -> None:
-    """Draw the schedule of the smallest failing case up to the place where it fails."""
+def _print_flaw(proof: Proof, fault: Fault) -> None:
+    """Say what is wrong, and draw the schedule of the smallest failing case up to the place where it is."""
     from treering.readers.show import text
 
-    assert proof.fault is not None
-    schedule = proof.algorithm.schedule(proof.fault.size, proof.fault.root, **proof.parameters)
-    click.echo(text(schedule, mark=(proof.fault.rank, proof.fault.round)))
+    click.echo(f"WRONG: {proof.flaw}\n")
+    schedule = proof.algorithm.schedule(fault.size, fault.root, **proof.parameters)
+    click.echo(text(schedule, mark=(fault.rank, fault.round)))
 
 
 def _row(proof: Proof) -> dict[str, Any]:

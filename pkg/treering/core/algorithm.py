@@ -17,12 +17,30 @@ ScheduleFunction: TypeAlias = Callable[..., Iterable[Round]]
 
 @dataclass(frozen=True)
 class Parameter:
-    """A number that an algorithm takes, e.g. how many segments a pipeline has."""
+    """A number that an algorithm takes, e.g. how many segments a pipeline has.
+
+    Attributes
+    ----------
+    default
+        Its value where the size of the payload is not known.
+    minimum
+        The least value that makes sense.
+    best
+        Maps ``(size, weight)`` to the value that costs least in the α-β model. The weight of a payload of m bytes is mβ/α:
+        how many messages' latency it takes to send.
+    """
 
     name: str
     default: int
     minimum: int
     meaning: str
+    best: Callable[[int, float], float] | None = None
+
+    def value(self, size: int, weight: float | None = None) -> int:
+        """The value for a number of ranks and, if it is known, the weight of the payload."""
+        if self.best is None or weight is None:
+            return self.default
+        return max(self.minimum, round(self.best(size, weight)))
 
 
 @dataclass(frozen=True)

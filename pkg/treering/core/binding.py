@@ -66,12 +66,19 @@ def _endangered(rounds: Iterable[Round], given: tuple[Slot, ...], result: tuple[
     endangered: set[Slot] = set()
     for round_ in rounds:
         for recv in round_.recvs:
-            overwritten.update(shares[slot] for slot in shares.keys() & recv.slots)
+            for slot in recv.slots:
+                if slot in shares:
+                    overwritten.add(shares[slot])
         for send in round_.sends:
-            endangered.update(overwritten.intersection(send.slots))
+            for slot in send.slots:
+                if slot in overwritten:
+                    endangered.add(slot)
         for op in round_.local:
-            endangered.update(overwritten.intersection(reads(op)))
-            stays = isinstance(op, Copy) and shares.get(op.into) == op.source
-            if op.into in shares and not stays:
-                overwritten.add(shares[op.into])
+            for slot in reads(op):
+                if slot in overwritten:
+                    endangered.add(slot)
+            into = shares.get(op.into)
+            stays = isinstance(op, Copy) and op.source == into
+            if into and not stays:
+                overwritten.add(into)
     return endangered

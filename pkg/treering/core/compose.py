@@ -43,10 +43,14 @@ def on_group(
         The blocks that each block of that schedule stands for; by default itself. They may be several: a broadcast of one
         block becomes one of many by ``blocks=lambda b: range(many)``.
     """
-    def stand_for(slots: Sequence[Slot]) -> Sequence[Slot]:
-        return slots if blocks is None else [Slot(s.space, b) for s in slots for b in blocks(s.block)]  # type: ignore[arg-type]
+    peer = int if ranks is None else ranks.__getitem__
+    if blocks is None:
+        return mapped(rounds, lambda slots: slots, peer)
 
-    return mapped(rounds, stand_for, int if ranks is None else ranks.__getitem__)
+    def stand_for(slots: Sequence[Slot]) -> list[Slot]:
+        return [Slot(slot.space, block) for slot in slots for block in blocks(slot.block)]  # type: ignore[arg-type]
+
+    return mapped(rounds, stand_for, peer)
 
 
 def named(phase: str, rounds: Iterable[Round]) -> Iterator[Round]:

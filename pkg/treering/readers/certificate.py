@@ -105,10 +105,10 @@ def read(path: Path) -> Certificates:
 def write(path: Path, certificates: Certificates) -> None:
     """Write certificates, one line each; whoever reads at the same time sees the old file or the new one."""
     lines = (f"{json.dumps(name)}: {json.dumps(_to_json(c))}" for name, c in sorted(certificates.items()))
-    with tempfile.NamedTemporaryFile("w", dir=path.parent, prefix=f".{path.name}-", delete=False, encoding="utf-8") as file:
-        file.write("{\n" + ",\n".join(lines) + "\n}\n")
-    Path(file.name).chmod(0o644)
-    Path(file.name).replace(path)
+    with tempfile.TemporaryDirectory(dir=path.parent, prefix=".treering-") as folder:
+        temporary = Path(folder, path.name)
+        temporary.write_text("{\n" + ",\n".join(lines) + "\n}\n", encoding="utf-8")
+        temporary.replace(path)
 
 
 def _certificate(proof: Proof) -> Certificate | None:

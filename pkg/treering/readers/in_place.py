@@ -5,7 +5,6 @@ Then both forms compute the same. So only reads need a look, and only of these s
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from itertools import count
 
 from ..core.algorithm import Schedule
@@ -29,8 +28,9 @@ def check_in_place(schedule: Schedule, rank: int) -> None:
     for index, round_ in enumerate(schedule.rounds(rank)):
         if fault := memory.run(round_):
             raise Flaw(schedule, f"{fault} (in place)", rank, index)
-    for slot in memory.lost(schedule.collective.after(rank, schedule.case)):
-        raise Flaw(schedule, f"{slot} is overwritten by what shares its memory (in place)", rank)
+    for slot in schedule.collective.after(rank, schedule.case):
+        if slot in memory.cells and memory.lost(slot):
+            raise Flaw(schedule, f"{slot} is overwritten by what shares its memory (in place)", rank)
 
 
 class Memory:
@@ -48,19 +48,25 @@ class Memory:
 
     def run(self, round_: Round) -> str | None:
         """Run a round and return its fault, if it has one."""
+        cells = self.cells
+        busy: set[Slot] = set()
         for send in round_.sends:
-            for slot in self.lost(send.slots):
-                return f"sends {slot}, which is overwritten by what shares its memory"
-        arriving = [slot for recv in round_.recvs for slot in self.sharing(recv.slots)]
-        busy = {self.cells[slot] for send in round_.sends for slot in self.sharing(send.slots)} if arriving else set()
-        for slot in arriving:
-            if self.cells[slot] in busy:
-                return f"receives into {slot} while its memory is being sent"
-            self.write(slot, next(self.new))
+            for slot in send.slots:
+                if slot in cells:
+                    if self.lost(slot):
+                        return f"sends {slot}, which is overwritten by what shares its memory"
+                    busy.add(cells[slot])
+        for recv in round_.recvs:
+            for slot in recv.slots:
+                if slot in cells:
+                    if cells[slot] in busy:
+                        return f"receives into {slot} while its memory is being sent"
+                    self.write(slot, next(self.new))
         for op in round_.local:
-            for slot in self.lost(reads(op)):
-                return f"{op}: {slot} is overwritten by what shares its memory"
-            if op.into in self.cells:
+            for slot in reads(op):
+                if slot in cells and self.lost(slot):
+                    return f"{op}: {slot} is overwritten by what shares its memory"
+            if op.into in cells:
                 copied = self.separate.get(op.source) if isinstance(op, Copy) else None
                 self.write(op.into, next(self.new) if copied is None else copied)
         return None
@@ -68,11 +74,6 @@ class Memory:
     def write(self, slot: Slot, what: int) -> None:
         self.separate[slot] = self.shared[self.cells[slot]] = what
 
-    def lost(self, slots: Iterable[Slot]) -> list[Slot]:
-        """Those of some slots whose cells hold something else."""
-        return [slot for slot in self.sharing(slots) if self.shared.get(self.cells[slot]) != self.separate.get(slot)]
-
-    def sharing(self, slots: Iterable[Slot]) -> list[Slot]:
-        """Those of some slots that share memory."""
-        cells = self.cells
-        return [] if cells.keys().isdisjoint(slots) else [slot for slot in slots if slot in cells]
+    def lost(self, slot: Slot) -> bool:
+        """Whether the cell of a slot that shares memory holds something else."""
+        return self.shared.get(self.cells[slot]) != self.separate.get(slot)

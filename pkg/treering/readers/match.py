@@ -90,7 +90,7 @@ class _Match:
 
     def __init__(self, schedule: Schedule) -> None:
         self.schedule = schedule
-        self.programs = [iter(schedule.program(rank)) for rank in range(schedule.size)]
+        self.programs = [filter(None, schedule.program(rank)) for rank in range(schedule.size)]
         self.index = [-1] * schedule.size
         self.current: list[Round | None] = [None] * schedule.size
         self.missing = [0] * schedule.size
@@ -101,7 +101,7 @@ class _Match:
     def run(self) -> Iterator[Event]:
         while self.ready:
             rank = self.ready.popleft()
-            self.current[rank] = round_ = next(filter(None, self.programs[rank]), None)
+            self.current[rank] = round_ = next(self.programs[rank], None)
             if round_ is None:
                 continue
             self.index[rank] += 1
@@ -120,7 +120,10 @@ class _Match:
 
     def post(self, rank: int, message: Message) -> Transfer | None:
         """Put one side of a message to the other if that is there already, else let it wait."""
-        self.check_peer(rank, message)
+        if not 0 <= message.peer < self.schedule.size or message.peer == rank:
+            raise Flaw(self.schedule, f"{message}: that is no other rank", rank, self.index[rank])
+        if not message.slots:
+            raise Flaw(self.schedule, f"{message}: the message is empty", rank, self.index[rank])
         sends = isinstance(message, Send)
         source, destination = pair = (rank, message.peer) if sends else (message.peer, rank)
         waiting = self.waiting[pair]
@@ -138,12 +141,6 @@ class _Match:
         self.ready.append(rank)
         return Completed(rank, self.index[rank], round_)
 
-    def check_peer(self, rank: int, message: Message) -> None:
-        if not 0 <= message.peer < self.schedule.size or message.peer == rank:
-            raise Flaw(self.schedule, f"{message}: that is no other rank", rank, self.index[rank])
-        if not message.slots:
-            raise Flaw(self.schedule, f"{message}: the message is empty", rank, self.index[rank])
-
     def check_blocks(self, source: int, destination: int, send: Send, recv: Recv) -> None:
         sent, expected = list(map(_block, send.slots)), list(map(_block, recv.slots))
         if sent != expected:
@@ -152,24 +149,26 @@ class _Match:
                 f"in its round {self.index[source] + 1}", destination, self.index[destination])
 
     def check_finished(self) -> None:
-        """Every rank must have come to its end; else say for what the first of those that did not is waiting."""
-        for rank, round_ in enumerate(self.current):
-            if round_ is not None:
-                waits = "; and ".join(self.waits(rank))
-                raise Flaw(self.schedule, f"waits forever {waits}", rank, self.index[rank])
+        """Every rank must have come to its end; else say for what one of those that did not is waiting.
 
-    def waits(self, rank: int) -> Iterator[str]:
-        """What a rank is waiting to do, message by message."""
-        for (source, destination), messages in self.waiting.items():
-            for message in messages:
-                blocks, doing = _blocks(message.slots), self.doing(message.peer)
-                if isinstance(message, Send) and source == rank:
-                    yield f"to send {blocks} to rank {destination}, which {doing}"
-                elif isinstance(message, Recv) and destination == rank:
-                    yield f"to receive {blocks} from rank {source}, which {doing}"
+        One that waits for a rank that has finished is nearest to the fault; the others may wait for it.
+        """
+        stuck = [rank for rank in range(self.schedule.size) if self.current[rank]]
+        if stuck:
+            rank = next((r for r in stuck if any(self.current[m.peer] is None for m in self.unmatched(r))), stuck[0])
+            waits = "; and ".join(map(self.wait, self.unmatched(rank)))
+            raise Flaw(self.schedule, f"waits forever {waits}", rank, self.index[rank])
 
-    def doing(self, rank: int) -> str:
-        return "has finished" if self.current[rank] is None else f"is in its round {self.index[rank] + 1}"
+    def unmatched(self, rank: int) -> list[Message]:
+        """The messages of a rank's round that have no partner yet."""
+        return [message for (source, destination), messages in self.waiting.items() for message in messages
+                if rank == (source if isinstance(message, Send) else destination)]
+
+    def wait(self, message: Message) -> str:
+        """What a message waits for."""
+        doing = "has finished" if self.current[message.peer] is None else f"is in its round {self.index[message.peer] + 1}"
+        verb, link = ("send", "to") if isinstance(message, Send) else ("receive", "from")
+        return f"to {verb} {_blocks(message.slots)} {link} rank {message.peer}, which {doing}"
 
 
 _block = attrgetter("block")

@@ -139,7 +139,8 @@ class Machine:
             memory.update(arriving)
             arriving.clear()
         for op in round_.local:
-            self.check_writable(rank, index, (op.into,))
+            if op.into in self.given[rank]:
+                self.check_writable(rank, index, [op.into])
             memory[op.into] = self.result(rank, index, op)
 
     def result(self, rank: int, index: int, op: Local) -> Value:

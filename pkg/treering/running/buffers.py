@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import operator
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -47,10 +48,13 @@ class Buffer:
 
 
 def read(spec: Any, parts: int = 1) -> Buffer:
-    """Read a buffer to send from: an array, or ``[array, count]``, ``[array, datatype]``, ``[array, count, datatype]``.
+    """Read a buffer to send from, given as mpi4py takes it.
 
     Parameters
     ----------
+    spec
+        An array or anything else with the buffer protocol, or a list or tuple of it with ``count``, ``datatype``, ``count,
+        datatype`` or ``count, displacement, datatype``; a count may be ``(count, displacement)``, or None for all there is.
     parts
         How many parts the buffer has; a count that is given is that of one part, as in mpi4py.
 
@@ -59,45 +63,63 @@ def read(spec: Any, parts: int = 1) -> Buffer:
     Refused
         For what is no contiguous memory of elements that treering can name.
     """
-    return _buffer(spec, parts)
+    if not isinstance(spec, (list, tuple)):
+        return Buffer(_flat(spec))
+    owner, count, displacement, datatype = _items(spec)
+    array = _flat(owner)
+    if datatype is not None:
+        array = _typed(array, datatype, whole=count is None)
+    start = 0 if displacement is None else _natural(displacement, "displacement")
+    length = max(array.size - start, 0) if count is None else _natural(count, "count") * parts
+    if start + length > array.size:
+        raise Refused(f"the buffer holds {array.size} elements, not {start + length}")
+    return Buffer(array[start:start + length], datatype)
 
 
 def written(spec: Any, parts: int = 1) -> Buffer:
     """Read a buffer to receive into: as `read`, and it must be writable."""
-    buffer = _buffer(spec, parts)
+    buffer = read(spec, parts)
     if not buffer.array.flags.writeable:
         raise Refused("the receive buffer is read-only")
     return buffer
 
 
-def _buffer(spec: Any, parts: int) -> Buffer:
-    if not isinstance(spec, (list, tuple)):
-        return Buffer(_flat(spec))
-    if not 1 <= len(spec) <= 3:
-        raise Refused(f"a buffer is given as [array, count, datatype], not as {len(spec)} things")
-    array, count, datatype = _flat(spec[0]), None, None
-    for part in spec[1:]:
-        if isinstance(part, (MPI.Datatype, str)):
-            datatype = MPI.Datatype.fromcode(part) if isinstance(part, str) else part
-        elif part is not None:
-            count = _count(part) * parts
-    if datatype is not None:
-        array = _typed(array, datatype)
-    if count is not None:
-        if count > array.size:
-            raise Refused(f"the buffer holds {array.size} elements, not {count}")
-        array = array[:count]
-    return Buffer(array, datatype)
+def lent(spec: Any, parts: int = 1) -> Buffer:
+    """Read a buffer that keeps what it holds, though algorithms may bring parts of that back: a read-only one is copied."""
+    buffer = read(spec, parts)
+    return buffer if buffer.array.flags.writeable else Buffer(buffer.array.copy(), buffer.datatype)
 
 
-def _count(part: Any) -> int:
+def _items(spec: Sequence[Any]) -> tuple[Any, Any, Any, MPI.Datatype | None]:
+    """The array, count, displacement and datatype of a buffer given as a list; None for what is left to us."""
+    match spec:
+        case [array, MPI.Datatype() | str() as datatype]:
+            count, displacement = None, None
+        case [array, count]:
+            displacement, datatype = None, None
+        case [array, count, datatype]:
+            displacement = None
+        case [array, count, displacement, datatype]:
+            pass
+        case _:
+            raise Refused(f"a buffer is given as [array, count, datatype], not as {len(spec)} things")
+    if isinstance(count, (list, tuple)) and len(count) == 2:
+        count, displacement = count
+    if isinstance(datatype, str):
+        datatype = MPI.Datatype.fromcode(datatype)
+    if not isinstance(datatype, MPI.Datatype | None):
+        raise Refused(f"{datatype!r} is not an MPI datatype")
+    return array, count, displacement, datatype
+
+
+def _natural(number: Any, name: str) -> int:
     try:
-        count = operator.index(part)
+        found = operator.index(number)
     except TypeError:
-        raise Refused(f"{part!r} is not a count; a count for each rank belongs to the vector collectives") from None
-    if count < 0:
-        raise Refused(f"a count of {count} elements is less than none")
-    return count
+        raise Refused(f"{number!r} is not a {name}; a {name} for each rank belongs to the vector collectives") from None
+    if found < 0:
+        raise Refused(f"a {name} of {found} elements is less than none")
+    return found
 
 
 def _flat(owner: Any) -> NDArray[Any]:
@@ -118,11 +140,14 @@ def _flat(owner: Any) -> NDArray[Any]:
     raise Refused("the array is not contiguous; give a contiguous one, or numpy.ascontiguousarray of it")
 
 
-def _typed(array: NDArray[Any], datatype: MPI.Datatype) -> NDArray[Any]:
-    """The memory of an array as elements of an MPI datatype, as many as fit."""
+def _typed(array: NDArray[Any], datatype: MPI.Datatype, whole: bool) -> NDArray[Any]:
+    """The memory of an array as elements of an MPI datatype: as many as fit, or else no byte may be over."""
     lower, extent = datatype.Get_extent()
-    if lower or extent != datatype.Get_true_extent()[1] or (not datatype.is_named and extent != datatype.Get_size()):
-        raise Refused("datatypes with gaps or offsets are not taken yet; send the elements by a contiguous copy")
     dtype = dtlib.to_numpy_dtype(datatype) if datatype.is_named else np.dtype((np.void, extent))
-    octets = array.view(np.uint8)
-    return octets[:octets.size // dtype.itemsize * dtype.itemsize].view(dtype) if extent else octets[:0].view(dtype)
+    dense = lower == 0 and extent == datatype.Get_true_extent()[1] == datatype.Get_size()
+    if not extent or dtype.itemsize != extent or not (dense or datatype.is_named):
+        raise Refused("datatypes with gaps or offsets are not taken yet; send the elements by a contiguous copy")
+    rest = array.nbytes % extent
+    if whole and rest:
+        raise Refused(f"the buffer's {array.nbytes} bytes are no whole number of elements of {extent} bytes")
+    return array.view(np.uint8)[:array.nbytes - rest].view(dtype)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from ..core.collective import Case, Collective
 from ..core.errors import Refused
 from ..core.layout import total
-from .buffers import Buffer, read, written
+from .buffers import Buffer, lent, read, written
 from .operators import Operator, operator_on
 
 
@@ -70,6 +70,10 @@ class Arguments:
         Refused
             For anything that cannot be right, before any message is sent.
         """
+        if self.collective.reduces and not isinstance(op, MPI.Op):
+            raise Refused(f"{self.collective}: {op!r} is not an operator")
+        if all(self.parts.values()):  # where a rank has both buffers, mpi4py takes None for MPI.IN_PLACE
+            sendbuf, recvbuf = (MPI.IN_PLACE if spec is None else spec for spec in (sendbuf, recvbuf))
         in_place = any(spec is MPI.IN_PLACE for spec in (sendbuf, recvbuf))
         given: Buffer | None
         result: Buffer | None
@@ -93,11 +97,22 @@ class Arguments:
         parts = self.parts[space]
         if not parts:
             return None
-        buffer = (read if space == "in" else written)(spec, 1 if self.counts else parts)
+        payload = self.collective.one_buffer and self.rank == self.root
+        return self.cut(read if space == "in" else lent if payload else written, spec, parts)
+
+    def cut(self, reader: Callable[[Any, int], Buffer], spec: Any, parts: int) -> Buffer:
+        """A buffer of so many parts, which must be equal unless there are counts."""
+        if self.counts:
+            parts = 1
+        buffer = reader(spec, parts)
+        if buffer.count % parts:
+            raise Refused(f"{self.collective}: a buffer of {buffer.count} elements has no {parts} equal parts")
         return buffer if self.collective.reduces else buffer.bytes()
 
     def one_buffer(self, sendbuf: Any, recvbuf: Any) -> Buffer:
         """The buffer of a call in place."""
+        if self.collective.one_buffer:
+            raise Refused(f"{self.collective} has one buffer only, which MPI.IN_PLACE cannot stand for")
         if not all(self.parts.values()):
             raise Refused(f"{self.collective}: MPI.IN_PLACE has a meaning only at the root, which is rank {self.root}")
         spec, space = (recvbuf, "out") if sendbuf is MPI.IN_PLACE else (sendbuf, "in")
@@ -105,8 +120,7 @@ class Arguments:
             raise Refused(f"{self.collective}: MPI.IN_PLACE stands for one of the two buffers, not for both")
         if self.parts[space] < max(self.parts.values()) and not self.collective.front:
             raise Refused(f"{self.collective}: MPI.IN_PLACE stands for the buffer of one part, not for that of all")
-        buffer = written(spec, 1 if self.counts else max(self.parts.values()))
-        return buffer if self.collective.reduces else buffer.bytes()
+        return self.cut(written, spec, max(self.parts.values()))
 
     def own_count(self, sendbuf: Any, recvbuf: Any) -> int:
         """How many elements this rank's part of a reduce-scatter has when no counts are given: as its buffer holds."""
@@ -124,11 +138,7 @@ class Arguments:
         """How many elements each part has, by the buffer that holds one part, or else by one that holds several."""
         shares = [(self.parts[space], b) for space, b in (("in", given), ("out", result)) if b]
         parts, buffer = (max if given is result else min)(shares, key=lambda share: share[0])
-        count, rest = divmod(buffer.count, parts)
-        if rest:
-            unit = "elements" if self.collective.reduces else "bytes"
-            raise Refused(f"{self.collective}: a buffer of {buffer.count} {unit} has no {parts} equal parts")
-        return count
+        return buffer.count // parts
 
     def check_lengths(
         self, given: Buffer | None, result: Buffer | None, counts: int | tuple[int, ...], in_place: bool,

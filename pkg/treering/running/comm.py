@@ -23,11 +23,12 @@ from ..core.collective import (
 )
 from ..core.errors import Refused
 from ..table import find_collective
+from .buffers import written
 from .call import Arguments, Call
 from .lane import Lane
 from .plan import Plan
 from .program import Program, lower
-from .select import Choice, choose
+from .select import Choice, choose, understood
 from .trace import Trace
 
 Name: TypeAlias = str | Algorithm | None
@@ -128,6 +129,8 @@ class Comm(MPI.Intracomm):
         if op is None and found.reduces:
             op = MPI.SUM
         call = Arguments(found, self.rank, self.size, root).call(sendbuf, recvbuf, op)
+        if found.one_buffer:
+            written(recvbuf)  # a plan cannot send a copy of what is read-only: it may have changed
         program, lane = self._program(call, algorithm)
         return self._plan(call, program, lane, np.empty(program.scratch, call.given.dtype))
 
@@ -163,7 +166,8 @@ class Comm(MPI.Intracomm):
         """The rank's part, made once for all calls that differ in nothing but their buffers."""
         in_order = call.operator is not None and not call.operator.commutes
         lane = Lane.of(self)
-        key = (call.collective.name, algorithm, call.root, call.counts, call.given.itemsize, call.in_place, in_order)
+        key = (
+            call.collective.name, understood(algorithm), call.root, call.counts, call.given.itemsize, call.in_place, in_order)
 
         def make() -> Program:
             choice = choose(call.collective, self.size, call.nbytes, in_order, algorithm)

@@ -49,9 +49,10 @@ def _ufunc(function: np.ufunc) -> Kernel:
     return lambda left, right, into: function(left, right, out=into)
 
 
-_NUMBERS, _ORDERED, _INTEGERS, _LOGICAL = "iufc", "iuf", "iu", "biu"
+_NUMBERS, _ORDERED, _PAIRS = ("i", "u", "f", "c"), ("i", "u", "f"), ("pair",)
+_LOGICAL, _BITS = ("b", "i", "u"), ("i", "u", "byte")
 
-_KERNELS: dict[int, tuple[str, str, Kernel]] = {
+_KERNELS: dict[int, tuple[str, tuple[str, ...], Kernel]] = {
     MPI.SUM.handle: ("sum", _NUMBERS, _ufunc(np.add)),
     MPI.PROD.handle: ("product", _NUMBERS, _ufunc(np.multiply)),
     MPI.MAX.handle: ("maximum", _ORDERED, _ufunc(np.maximum)),
@@ -59,11 +60,11 @@ _KERNELS: dict[int, tuple[str, str, Kernel]] = {
     MPI.LAND.handle: ("logical and", _LOGICAL, _ufunc(np.logical_and)),
     MPI.LOR.handle: ("logical or", _LOGICAL, _ufunc(np.logical_or)),
     MPI.LXOR.handle: ("logical xor", _LOGICAL, _ufunc(np.logical_xor)),
-    MPI.BAND.handle: ("bitwise and", _INTEGERS, _ufunc(np.bitwise_and)),
-    MPI.BOR.handle: ("bitwise or", _INTEGERS, _ufunc(np.bitwise_or)),
-    MPI.BXOR.handle: ("bitwise xor", _INTEGERS, _ufunc(np.bitwise_xor)),
-    MPI.MAXLOC.handle: ("maximum and its index", "pair", _chosen(np.greater)),
-    MPI.MINLOC.handle: ("minimum and its index", "pair", _chosen(np.less)),
+    MPI.BAND.handle: ("bitwise and", _BITS, _ufunc(np.bitwise_and)),
+    MPI.BOR.handle: ("bitwise or", _BITS, _ufunc(np.bitwise_or)),
+    MPI.BXOR.handle: ("bitwise xor", _BITS, _ufunc(np.bitwise_xor)),
+    MPI.MAXLOC.handle: ("maximum and its index", _PAIRS, _chosen(np.greater)),
+    MPI.MINLOC.handle: ("minimum and its index", _PAIRS, _chosen(np.less)),
 }
 
 
@@ -73,23 +74,36 @@ def operator_on(op: MPI.Op, buffer: Buffer) -> Operator:
     Raises
     ------
     Refused
-        If MPI does not define it for that datatype: logical operators take integers and booleans, bitwise ones integers,
-        order needs real numbers, MAXLOC and MINLOC pairs, and sums and products numbers.
+        If MPI does not define it for that datatype: logical operators take integers and booleans, bitwise ones integers and
+        bytes, order needs real numbers, MAXLOC and MINLOC pairs, and sums and products numbers. Or if the user's own
+        operator would be given elements for which MPI has no datatype.
     """
     if not op.is_predefined:
         return Operator("user-defined", op.Is_commutative(), _user_defined(op, buffer))
     if op.handle not in _KERNELS:
         raise Refused("this operator is not one of those that reduce")
     name, kinds, kernel = _KERNELS[op.handle]
-    kind = kind_of(buffer.array.dtype)
-    if not (kind == kinds if kinds == "pair" else kind in kinds):
+    kind = "byte" if buffer.datatype == MPI.BYTE else kind_of(buffer.array.dtype)
+    if kind not in kinds:
         raise Refused(f"the operator {name} is not defined for elements of type {buffer.type_name}")
     return Operator(name, True, kernel)
 
 
 def _user_defined(op: MPI.Op, buffer: Buffer) -> Kernel:
+    if buffer.datatype is None and not _is_known(buffer.array.dtype):
+        raise Refused(f"MPI has no datatype for elements of type {buffer.type_name}; give the buffer as [array, datatype]")
+
     def kernel(left: Array, right: Array, into: Array) -> None:
         result = right.copy()  # MPI reduces into its right operand
         op.Reduce_local(buffer.message(left), buffer.message(result))
         into[...] = result
     return kernel
+
+
+def _is_known(dtype: np.dtype[Any]) -> bool:
+    """Whether MPI, as mpi4py sees it, has a datatype for numpy's."""
+    try:
+        MPI.Datatype.fromcode(dtype.char)
+    except ValueError:
+        return False
+    return bool(dtype.isnative)

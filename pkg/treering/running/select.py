@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 from ..core.algorithm import Algorithm
 from ..core.collective import (
@@ -75,7 +76,7 @@ def choose(
     UnknownName, Refused
         If the one asked for does not exist, or cannot serve.
     """
-    if asked is not None:
+    if understood(asked) is not None:
         algorithm, parameters = _asked(collective, size, in_order, asked)
         return Choice(algorithm, tuple(sorted(parameters.items())), "asked for", size, root)
     if in_order:
@@ -85,6 +86,13 @@ def choose(
     else:
         name, why = _LONG[collective], f"{nbytes} bytes are long, so few bytes"
     return Choice(find_algorithm(collective, name)[0], (), why, size, root)
+
+
+def understood(asked: Any) -> str | Algorithm | None:
+    """Check that an algorithm is asked for by its name or its record, or not at all."""
+    if asked is None or isinstance(asked, (str, Algorithm)):
+        return asked
+    raise Refused(f"an algorithm is asked for by its name or its record, not by {asked!r}")
 
 
 def _asked(

@@ -19,7 +19,7 @@ from mpi4py import MPI
 from .collectives import Collectives
 from .job import Job
 from .lanes import Arena, Lane
-from .ledger import Message, StepLedger
+from .ledger import Ledger, Message, StepLedger
 from .mesh import Group
 from .step import Step
 from .tensor import Tensor
@@ -27,6 +27,9 @@ from .volume import ALGORITHMS
 
 MEMORY_BYTES = 8 * 10**9
 """What the buffers of all ranks together may take."""
+
+SHORT_BYTES = 64 * 1024
+"""Messages so short that what is made at their first use would show in their time."""
 
 BUFFERS = 3
 """Send, receive, and what an algorithm needs for itself."""
@@ -133,11 +136,14 @@ class Traffic(Collectives):
             self._mine[group] = mine
             self._lanes[group] = (Lane(wrap(mine), ALGORITHMS, native=True), Lane(mine, {}, native=False))
 
-    def warm_up(self) -> None:
-        """Open all connections before anything is timed."""
-        for group, lanes in self._lanes.items():
-            for lane in lanes:
-                lane.run(Message("", "all-reduce", group, self.mesh.group_size(group), "", "fp32", 1), 1, self._arena)
+    def warm_up(self, ledger: Ledger) -> None:
+        """Open all connections, and send this rank's short messages, before anything is timed."""
+        openers = [
+            Message("", "all-reduce", group, self.mesh.group_size(group), "", "fp32", 1) for group in self._lanes]
+        short = {m for m in ledger.times if m.operation != "send" and m.payload <= SHORT_BYTES}
+        for message in [*openers, *sorted(short, key=repr)]:  # in one order on all ranks, so that none waits for another
+            for lane in self._lanes[message.group]:
+                lane.run(message, message.elements, self._arena)
 
     def communicators(self) -> Iterator[Any]:
         """Yield treering's communicators."""
@@ -224,8 +230,8 @@ def run_traffic(job: Job, world: MPI.Intracomm, ledger: StepLedger, wrap: Wrap, 
         How many steps.
     """
     traffic = Traffic(job, world, ledger, wrap, sample=sample, progress=progress)
-    traffic.warm_up()
     stage = job.mesh.coordinates(world.rank)["pp"]
+    traffic.warm_up(ledger.of_stage(stage).ledger)
     ours: list[Seconds] = []
     theirs: list[Seconds] = []
     with ExitStack() as stack:

@@ -1,0 +1,62 @@
+"""What ranks do together in these tests: compare with MPI's own, agree, and refuse with one voice."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import partial
+from typing import Any
+
+import numpy as np
+import pytest
+from mpi4py import MPI
+
+from treering.core.algorithm import Algorithm
+from treering.core.errors import TreeringError
+from treering.running.comm import Comm
+
+
+def own(comm: Comm) -> MPI.Intracomm:
+    """The same ranks with MPI's own collectives."""
+    return MPI.Intracomm(comm)
+
+
+def like_mpi(ours: Comm, call: Callable[[Any], Any], asking: str | Algorithm | None = None) -> None:
+    """Do the same with MPI's own collectives and with ours; what comes of it must be the same."""
+    expected = call(own(ours))
+    np.testing.assert_array_equal(call(Asking(ours, asking)), expected)
+
+
+class Asking:
+    """A communicator all of whose collectives ask for one algorithm."""
+
+    def __init__(self, comm: Comm, algorithm: str | Algorithm | None) -> None:
+        self.comm, self.algorithm = comm, algorithm
+        self.rank, self.size = comm.rank, comm.size
+
+    def __getattr__(self, method: str) -> Callable[..., Any]:
+        return partial(getattr(self.comm, method), algorithm=self.algorithm)
+
+
+@contextmanager
+def refused(ours: Comm, match: str, alike: bool = True) -> Iterator[None]:
+    """Every rank refuses, with the same words, before it has sent anything; and the communicator goes on working."""
+    with ours.tracing() as trace, pytest.raises(TreeringError, match=match) as info:
+        yield
+    assert not trace.entries
+    said = own(ours).allgather(str(info.value))
+    assert len(set(said)) == 1 or not alike
+    total = np.empty(1, np.int64)
+    ours.Allreduce(np.array([ours.rank]), total)
+    assert total == ours.size * (ours.size - 1) // 2
+
+
+def first(ours: Comm, size: int) -> Comm | None:
+    """A communicator of the first few ranks, for them; None for the others."""
+    part = ours.Split(0 if ours.rank < size else MPI.UNDEFINED, ours.rank)
+    return None if part == MPI.COMM_NULL else part
+
+
+def is_mpich() -> bool:
+    """Whether this is MPICH itself, whose supply of communicators is small."""
+    return MPI.get_vendor()[0] == "MPICH"
