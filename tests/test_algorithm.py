@@ -15,7 +15,6 @@ from treering.core import (
     OUT,
     POWER_OF_TWO,
     SCATTER,
-    TABLE,
     Algorithm,
     Copy,
     Parameter,
@@ -27,6 +26,7 @@ from treering.core import (
     algorithm,
 )
 from treering.readers.verify import verify
+from treering.table import TABLE
 
 DEPTH = Parameter("depth", default=4, minimum=2, meaning="how deep")
 

@@ -30,6 +30,7 @@ def test_every_algorithm_is_right(ours: Comm, algorithm: Algorithm) -> None:
     for outcome in outcomes:
         assert outcome.right, outcome
         assert outcome.elements > 0
+        assert len(set(ours.allgather(str(outcome)))) == 1
         assert not any(outcome.mpi.values()), f"MPI's own is off: {outcome.mpi}"
 
 

@@ -24,7 +24,8 @@ def own(comm: Comm) -> MPI.Intracomm:
 def like_mpi(ours: Comm, call: Callable[[Any], Any], asking: str | Algorithm | None = None) -> None:
     """Do the same with MPI's own collectives and with ours; what comes of it must be the same."""
     expected = call(own(ours))
-    np.testing.assert_array_equal(call(Asking(ours, asking)), expected)
+    found = call(Asking(ours, asking))
+    np.testing.assert_equal(found, expected)
 
 
 class Asking:
@@ -51,10 +52,14 @@ def refused(ours: Comm, match: str, alike: bool = True) -> Iterator[None]:
     assert total == ours.size * (ours.size - 1) // 2
 
 
-def first(ours: Comm, size: int) -> Comm | None:
-    """A communicator of the first few ranks, for them; None for the others."""
-    part = ours.Split(0 if ours.rank < size else MPI.UNDEFINED, ours.rank)
-    return None if part == MPI.COMM_NULL else part
+@contextmanager
+def first(ours: Comm, size: int) -> Iterator[Comm | None]:
+    """A communicator of the first few ranks, for them; None for the others, and for all if there are not so many."""
+    member = ours.rank < size <= ours.size
+    part = ours.Split(0 if member else MPI.UNDEFINED, ours.rank)
+    yield part if member else None  # type: ignore[misc]
+    if member:
+        part.Free()
 
 
 def is_mpich() -> bool:

@@ -19,7 +19,7 @@ from mpi4py import MPI
 from numpy.typing import NDArray
 
 from ..core.algorithm import Algorithm
-from ..core.collective import ALL_REDUCE, BROADCAST
+from ..core.collective import ALL_REDUCE, BROADCAST, SCATTER
 from ..core.errors import Refused
 from ..running.buffers import Buffer
 from ..running.comm import Comm
@@ -156,11 +156,11 @@ def _check_sample(comm: Comm, algorithm: Algorithm, sample: Sample, outcome: Out
     for in_place in [False] if sample.collective.one_buffer else [False, True]:
         result, damage = _our_result(comm, algorithm, sample, in_place)
         wrong = _wrong(result, expected, slack) + damage
-        everyones = np.empty((comm.size, 3), np.int64)
-        MPI.Intracomm.Allgather(comm, np.array([wrong, mpi_wrong, _print_of(result)], np.int64), everyones)
+        everyones = np.empty((comm.size, 4), np.int64)
+        MPI.Intracomm.Allgather(comm, np.array([wrong, mpi_wrong, _print_of(result), expected.size], np.int64), everyones)
         same = len(set(everyones[:, 2])) == 1 or sample.collective not in (ALL_REDUCE, BROADCAST)
         outcome.cases += 1
-        outcome.elements += expected.size * comm.size
+        outcome.elements += int(everyones[:, 3].sum())
         outcome.wrong += int(everyones[:, 0].sum())
         outcome.differing += not same
         if mpi_wrong >= 0 and not in_place:
@@ -179,10 +179,10 @@ def _our_result(comm: Comm, algorithm: Algorithm, sample: Sample, in_place: bool
     given, result = (len(collective.place(rank, sample.case, space)) for space in ("in", "out"))
     if in_place and given and result:
         buffer = _Guarded(sample.in_place(rank))
-        at_root = given > result and not collective.front
-        sendbuf, recvbuf = (buffer.data, MPI.IN_PLACE) if at_root else (MPI.IN_PLACE, buffer.data)
+        scatters = collective is SCATTER
+        sendbuf, recvbuf = (buffer.data, MPI.IN_PLACE) if scatters else (MPI.IN_PLACE, buffer.data)
         comm.plan(collective, sendbuf, recvbuf, sample.root, op, algorithm=algorithm).execute()
-        start = rank * sample.count if at_root else 0
+        start = rank * sample.count if scatters else 0
         return buffer.data[start:start + result * sample.count], buffer.damage()
     send, receive = sample.given(rank), _Guarded(sample.receives(rank))
     before = send.view(np.uint8).copy()  # as bytes: a copy of pairs leaves their padding out

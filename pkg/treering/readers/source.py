@@ -40,8 +40,9 @@ def fingerprint(algorithm: Algorithm) -> str | None:
 
 
 def _record(algorithm: Algorithm) -> Iterator[str]:
-    """The fields of the record; functions among them are in the source."""
-    yield from (str(algorithm), algorithm.function.__name__, repr(algorithm.in_order), repr(algorithm.parameters))
+    """The fields of the record that a proof rests on. Functions among them are in the source."""
+    parameters = tuple((p.name, p.default, p.minimum) for p in algorithm.parameters)
+    yield from (str(algorithm), algorithm.function.__name__, repr(algorithm.in_order), repr(parameters))
     yield from (requirement.text for requirement in algorithm.requires)
 
 

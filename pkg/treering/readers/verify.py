@@ -139,8 +139,7 @@ class Machine:
             memory.update(arriving)
             arriving.clear()
         for op in round_.local:
-            if op.into in self.given[rank]:
-                self.check_writable(rank, index, [op.into])
+            self.check_writable(rank, index, [op.into])
             memory[op.into] = self.result(rank, index, op)
 
     def result(self, rank: int, index: int, op: Local) -> Value:

@@ -12,7 +12,7 @@ import numpy as np
 from mpi4py import MPI
 from numpy.typing import NDArray
 
-from ..core.collective import Case, Collective
+from ..core.collective import SCATTER, Case, Collective
 from ..core.errors import Refused
 from ..core.layout import total
 from .buffers import Buffer, lent, read, written
@@ -72,9 +72,8 @@ class Arguments:
         """
         if self.collective.reduces and not isinstance(op, MPI.Op):
             raise Refused(f"{self.collective}: {op!r} is not an operator")
-        if all(self.parts.values()):  # where a rank has both buffers, mpi4py takes None for MPI.IN_PLACE
-            sendbuf, recvbuf = (MPI.IN_PLACE if spec is None else spec for spec in (sendbuf, recvbuf))
-        in_place = any(spec is MPI.IN_PLACE for spec in (sendbuf, recvbuf))
+        has_both = all(self.parts.values())  # then None is MPI.IN_PLACE, as in mpi4py
+        in_place = any(spec is MPI.IN_PLACE or (has_both and spec is None) for spec in (sendbuf, recvbuf))
         given: Buffer | None
         result: Buffer | None
         if in_place:
@@ -115,16 +114,16 @@ class Arguments:
             raise Refused(f"{self.collective} has one buffer only, which MPI.IN_PLACE cannot stand for")
         if not all(self.parts.values()):
             raise Refused(f"{self.collective}: MPI.IN_PLACE has a meaning only at the root, which is rank {self.root}")
-        spec, space = (recvbuf, "out") if sendbuf is MPI.IN_PLACE else (sendbuf, "in")
-        if spec is MPI.IN_PLACE:
-            raise Refused(f"{self.collective}: MPI.IN_PLACE stands for one of the two buffers, not for both")
-        if self.parts[space] < max(self.parts.values()) and not self.collective.front:
-            raise Refused(f"{self.collective}: MPI.IN_PLACE stands for the buffer of one part, not for that of all")
+        scatters = self.collective is SCATTER
+        spec = sendbuf if scatters else recvbuf
+        if spec is MPI.IN_PLACE or spec is None:
+            side = "receive" if scatters else "send"
+            raise Refused(f"{self.collective}: MPI.IN_PLACE stands for the {side} buffer, and only for that")
         return self.cut(written, spec, max(self.parts.values()))
 
     def own_count(self, sendbuf: Any, recvbuf: Any) -> int:
         """How many elements this rank's part of a reduce-scatter has when no counts are given: as its buffer holds."""
-        if sendbuf is MPI.IN_PLACE:
+        if sendbuf is MPI.IN_PLACE or sendbuf is None:
             raise Refused(f"{self.collective}: in place, the counts of all ranks must be given")
         return written(recvbuf).count
 

@@ -55,7 +55,7 @@ class Comm(MPI.Intracomm):
     """
 
     def __new__(cls, comm: MPI.Comm | None = None) -> Comm:
-        if comm is None:  # mpi4py makes the results of Dup, Split and the like of the same class, and fills them in
+        if comm is None:  # mpi4py makes the results of Dup and the like of the same class, and fills them in
             return super().__new__(cls)
         if comm == MPI.COMM_NULL:
             raise Refused("treering.Comm needs a communicator, not MPI.COMM_NULL")
@@ -111,6 +111,19 @@ class Comm(MPI.Intracomm):
     def Alltoall(self, sendbuf: Any, recvbuf: Any, *, algorithm: Name = None) -> None:
         """Send each rank a part of one's own buffer, and receive one of each; ``sendbuf`` may be ``MPI.IN_PLACE``."""
         self._run(ALL_TO_ALL, sendbuf, recvbuf, algorithm=algorithm)
+
+    def Split(self, color: int = 0, key: int = 0) -> MPI.Comm:
+        """As mpi4py's; the new communicator has treering's collectives too, as have those of `Dup` and the like."""
+        return _ours(super().Split(color, key))
+
+    def Split_type(self, split_type: int, key: int = 0, info: MPI.Info = MPI.INFO_NULL) -> MPI.Comm:
+        return _ours(super().Split_type(split_type, key, info))
+
+    def Create(self, group: MPI.Group) -> MPI.Comm:
+        return _ours(super().Create(group))
+
+    def Create_group(self, group: MPI.Group, tag: int = 0) -> MPI.Intracomm:
+        return _ours(super().Create_group(group, tag))
 
     def plan(
         self, collective: str | Collective, sendbuf: Any, recvbuf: Any, root: int = 0, op: MPI.Op | None = None, *,
@@ -185,3 +198,8 @@ class Comm(MPI.Intracomm):
         counts = np.empty(self.size, np.int64)
         self._run(ALL_GATHER, np.array([count], np.int64), counts, algorithm=None)
         return counts.tolist()
+
+
+def _ours(comm: MPI.Comm) -> Any:
+    """A new communicator as one of ours; a rank that is not in it has none."""
+    return comm if comm == MPI.COMM_NULL else Comm(comm)
