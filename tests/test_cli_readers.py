@@ -52,7 +52,7 @@ def test_list_of_one_collective_explains_its_algorithms(printed) -> None:  # typ
     output = printed("list bcast")
     assert output.startswith("broadcast")
     assert "segments=8 (≥ 1)" in output
-    assert "  segments: slices of the payload that are under way at once" in output
+    assert "  segments: slices of the payload that follow each other" in output
     assert "binomial: Whoever has the payload sends it on" in output
     assert "all-reduce" not in output
 
