@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import importlib.util
 import re
 from pathlib import Path
+
+from treering.table import load
 
 ROOT = Path(__file__).parents[1]
 
@@ -22,9 +23,7 @@ def contributed() -> str:
 
 
 def imported(code: str, folder: Path) -> None:
-    """Import code as a module of a user's, which enters its algorithm into the table."""
-    path = folder / "neighbours.py"
+    """Enter the algorithm that some code declares into the table, as a user's file does."""
+    path = folder / "mine.py"
     path.write_text(code, encoding="utf-8")
-    spec = importlib.util.spec_from_file_location("neighbours", path)
-    assert spec and spec.loader
-    spec.loader.exec_module(importlib.util.module_from_spec(spec))
+    load(path)

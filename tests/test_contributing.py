@@ -14,6 +14,7 @@ from treering.core import TABLE
 from treering.readers.claims import claim
 from treering.readers.count import count
 from treering.readers.sweep import prove
+from treering.table import load
 
 KEY = ("all-gather", "neighbour-exchange")
 
@@ -44,6 +45,28 @@ def test_the_example_is_listed_and_drawn(tmp_path: Path) -> None:
     assert "neighbour-exchange" in listed.output
     drawn = CliRunner().invoke(program, ["show", "all-gather", "neighbour-exchange", "-n", "6"])
     assert "all-gather neighbour-exchange on 6 ranks: 3 rounds" in drawn.output
+
+
+def test_commands_take_the_file(tmp_path: Path) -> None:
+    from treering.cli.main import treering as program
+
+    path = tmp_path / "mine.py"
+    path.write_text(contributed(), encoding="utf-8")
+    proved = CliRunner().invoke(program, ["verify", "-f", str(path), "-n", "1-12"])
+    assert proved.exit_code == 0
+    assert "1 algorithm, 6 cases" in proved.output
+    assert "neighbour-exchange" in proved.output
+
+
+@pytest.mark.parametrize(("code", "message"), [
+    ("import there_is_no_such_module", "No module named 'there_is_no_such_module'"), ("1 +", "SyntaxError"),
+    ("x = 1", "declares no algorithm"), (None, "is no Python file")])
+def test_a_file_that_is_none_is_refused(code: str | None, message: str, tmp_path: Path) -> None:
+    path = tmp_path / "mine.py"
+    if code is not None:
+        path.write_text(code, encoding="utf-8")
+    with pytest.raises(treering.TreeringError, match=message):
+        load(path)
 
 
 def test_a_slip_in_the_example_is_found(tmp_path: Path) -> None:

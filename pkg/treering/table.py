@@ -3,13 +3,46 @@
 from __future__ import annotations
 
 import difflib
+import importlib.util
+import sys
+import traceback
 from collections.abc import Iterable
+from pathlib import Path
 
 import treering.algorithms  # noqa: F401 — importing them enters them into the table
 
 from .core.algorithm import TABLE, Algorithm, Schedule
 from .core.collective import COLLECTIVES, Collective
 from .core.errors import Refused, UnknownName
+
+
+def collectives() -> list[Collective]:
+    """The collectives that there are, those of users' own algorithms last."""
+    return list(dict.fromkeys([*COLLECTIVES, *(a.collective for a in TABLE.values())]))
+
+
+def load(path: Path) -> list[Algorithm]:
+    """Run a Python file that declares algorithms of a user's own, and return those that it enters into the table.
+
+    Raises
+    ------
+    Refused
+        If there is no such file, it fails, or it declares none.
+    """
+    name = f"treering_user_{path.stem}"
+    spec = importlib.util.spec_from_file_location(name, path)
+    if not path.is_file() or spec is None or spec.loader is None:
+        raise Refused(f"{path} is no Python file")
+    before = set(TABLE.values())
+    sys.modules[name] = module = importlib.util.module_from_spec(spec)
+    try:
+        spec.loader.exec_module(module)
+    except Exception as error:
+        raise Refused("".join(traceback.format_exception_only(error)).strip() + f" (in {path})") from error
+    declared = [a for a in TABLE.values() if a not in before]
+    if not declared:
+        raise Refused(f"{path} declares no algorithm; it does so by the decorator treering.core.algorithm")
+    return declared
 
 
 def find_collective(name: str) -> Collective:
@@ -21,10 +54,10 @@ def find_collective(name: str) -> Collective:
         With the names that are known.
     """
     spelled = _plain(name)
-    for collective in COLLECTIVES:
+    for collective in collectives():
         if spelled in map(_plain, (collective.name, *collective.aliases)):
             return collective
-    raise UnknownName(f"no collective is called {name!r}; there are {', '.join(c.name for c in COLLECTIVES)}")
+    raise UnknownName(f"no collective is called {name!r}; there are {', '.join(c.name for c in collectives())}")
 
 
 def algorithms_of(collective: Collective) -> list[Algorithm]:

@@ -203,17 +203,6 @@ def test_no_communicator_is_refused(ours: Comm) -> None:
         nobody.Allreduce(mine(ours), room())
 
 
-def test_two_groups_are_refused(ours: Comm) -> None:
-    if ours.size == 1:
-        return
-    side = own(ours).Split(int(ours.rank > 0), ours.rank)
-    between = side.Create_intercomm(0, own(ours), 1 if ours.rank == 0 else 0)
-    with pytest.raises(Refused, match="an intercommunicator has two"):
-        Comm(between)
-    between.Free()
-    side.Free()
-
-
 def test_our_messages_never_meet_the_users(ours: Comm) -> None:
     box = np.full(1, -1, np.int64)
     waiting = ours.Irecv(box, MPI.ANY_SOURCE, MPI.ANY_TAG)

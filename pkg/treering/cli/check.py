@@ -70,9 +70,9 @@ def _print(
     _print_differences(out, outcomes)
     cases, elements, wrong = (sum(getattr(o, name) for o in outcomes) for name in ("cases", "elements", "wrong"))
     out.print(_proved(algorithms, ranks))
+    many = f"{len(outcomes)} algorithm{'s' * (len(outcomes) != 1)}, {cases} calls on {ranks} ranks"
     out.print(
-        f"{len(outcomes)} algorithms, {cases} calls on {ranks} ranks, {elements} elements compared with numpy and MPI's own "
-        f"in {seconds:.1f} s: [bold]{wrong} wrong[/bold]")
+        f"{many}, {elements} elements compared with numpy and MPI's own in {seconds:.1f} s: [bold]{wrong} wrong[/bold]")
 
 
 def _proved(algorithms: Sequence[Algorithm], ranks: int) -> str:

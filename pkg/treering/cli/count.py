@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from treering.cli.options import ALGORITHM, COLLECTIVE, SIZES, refuse_existing, results_options
+from treering.cli.options import ALGORITHM, COLLECTIVE, SIZES, file_option, refuse_existing, results_options
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -35,6 +35,7 @@ KINDS = ("messages_sent", "bytes_sent", "bytes_received", "bytes_reduced", "byte
     "--csv", metavar="FILE", type=click.Path(dir_okay=False, path_type=Path), callback=refuse_existing,
     help="Write one row for each algorithm and size to FILE as CSV.")
 @results_options
+@file_option
 def command(
     collective: Collective, algorithm: tuple[Algorithm, dict[str, int]] | None, ranks: int, root: int, sizes: Sequence[int],
     by: str, csv: Path | None, json: Path | None, force: bool,

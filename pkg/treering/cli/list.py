@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from treering.cli.options import COLLECTIVE, results_options
-from treering.core.collective import ALL_TO_ALL, COLLECTIVES, GATHER, SCATTER, Collective
+from treering.cli.options import COLLECTIVE, file_option, results_options
+from treering.core.collective import ALL_TO_ALL, GATHER, SCATTER, Collective
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -27,6 +27,7 @@ REMARKS = {
 @click.command(epilog="Example: treering list allreduce")
 @click.argument("collective", type=COLLECTIVE, required=False)
 @results_options
+@file_option
 def command(collective: Collective | None, json: Path | None, force: bool) -> None:
     """List the collectives and their algorithms, or those of one COLLECTIVE in full.
 
@@ -34,9 +35,9 @@ def command(collective: Collective | None, json: Path | None, force: bool) -> No
     sends, in multiples of the payload m. A lower bound is met for every number of ranks p, or only for powers of two.
     """
     from treering.cli.layout import console
-    from treering.table import algorithms_of
+    from treering.table import algorithms_of, collectives
 
-    chosen = [collective] if collective else COLLECTIVES
+    chosen = [collective] if collective else collectives()
     rows = [row(algorithm) for each in chosen for algorithm in algorithms_of(each)]
     for each in chosen:
         console().print(_table(each, [r for r in rows if r["collective"] == each.name]))

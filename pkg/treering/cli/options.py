@@ -109,6 +109,30 @@ ALGORITHM = Parsed("ALGORITHM", _find_algorithm)
 """An algorithm with its parameters, ``chain:segments=4``; declared after a parameter ``collective``, whose it is."""
 
 
+FILES = "treering.files"
+"""Key in click's ``ctx.meta`` under which a command finds the algorithms of the user's files."""
+
+
+def file_option(command: Command) -> Command:
+    """Add ``-f FILE.py`` to a command: its algorithms are then known by name, and those of `own_algorithms`."""
+    return click.option(
+        "-f", "--file", "files", multiple=True, is_eager=True, expose_value=False, callback=_load, metavar="FILE.py",
+        type=click.Path(path_type=Path), help="Take the algorithms that a Python file of yours declares, too.")(command)
+
+
+def own_algorithms() -> list[Algorithm]:
+    """The algorithms of the files that were given by ``-f``."""
+    found: list[Algorithm] = click.get_current_context().meta.get(FILES, [])
+    return found
+
+
+def _load(ctx: click.Context, param: click.Parameter, files: tuple[Path, ...]) -> None:
+    if files:
+        from treering.table import load
+
+        ctx.meta[FILES] = [algorithm for path in files for algorithm in load(path)]
+
+
 def results_options(command: Command) -> Command:
     """Add ``--json FILE`` and ``--force`` to a command, which gets them as ``json`` and ``force``.
 

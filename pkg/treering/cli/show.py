@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from treering.cli.options import ALGORITHM, COLLECTIVE, refuse_existing
+from treering.cli.options import ALGORITHM, COLLECTIVE, file_option, refuse_existing
 
 if TYPE_CHECKING:
     from treering.core.algorithm import Algorithm, Schedule
@@ -27,6 +27,7 @@ PICTURES = (".html", ".svg", ".txt")
 @click.option(
     "-o", "output", metavar="FILE", type=click.Path(dir_okay=False, path_type=Path), callback=refuse_existing,
     help=f"Draw to FILE, whose name ends in {', '.join(PICTURES)}: a page to step through, a picture, or text.")
+@file_option
 def command(
     collective: Collective, algorithm: tuple[Algorithm, dict[str, int]] | None, ranks: int, root: int, width: int | None,
     force: bool, output: Path | None,

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from treering.cli.exits import Exit
-from treering.cli.options import ALGORITHM, COLLECTIVE, RANKS, SIZES, results_options
+from treering.cli.options import ALGORITHM, COLLECTIVE, RANKS, SIZES, file_option, own_algorithms, results_options
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -38,21 +38,24 @@ REFRESH = 0.1
 @click.option("--op", "ops", default="sum", show_default=True, help="With --run: operators, a list or 'all'.")
 @click.option("--ship", is_flag=True, hidden=True, help="Maintainers: prove the whole table and write certificates.json.")
 @results_options
+@file_option
 def command(
     collective: Collective | None, algorithm: Subject | None, ranks: Sequence[int] | None, roots: str, run: bool,
     sizes: Sequence[int] | None, dtypes: str, ops: str, ship: bool, json: Path | None, force: bool,
 ) -> Exit:
-    """Prove that an ALGORITHM computes its collective, or all algorithms of a COLLECTIVE, or all there are.
+    """Prove that an ALGORITHM computes its collective, or all algorithms of a COLLECTIVE, or of a FILE, or all there are.
 
     All ranks run symbolically: nothing is lost or counted twice, nothing waits forever, operands keep their order where that
     is claimed, and all ranks get the same bits. With --run the algorithms run over MPI instead, and every element is compared.
     """
-    subjects = [algorithm] if algorithm else [(record, {}) for record in _table(collective)]
+    records = _table(collective) if collective or not own_algorithms() else own_algorithms()
+    subjects = [algorithm] if algorithm else [(record, {}) for record in records]
     if run:
         from treering.cli.check import check_on_ranks
 
         return check_on_ranks(
-            _one_number(ranks), _with_defaults(subjects), sizes, dtypes.split(","), ops.split(","), json, force)
+            _one_number(ranks), [record.at(**given) if given else record for record, given in subjects], sizes,
+            dtypes.split(","), ops.split(","), json, force)
     if ship:
         return _ship()
     proofs = _prove(subjects, ranks or SIZES_PROVED, roots)
@@ -137,17 +140,9 @@ def _ship() -> Exit:
 
 
 def _table(collective: Collective | None) -> list[Algorithm]:
-    from treering.core.collective import COLLECTIVES
-    from treering.table import algorithms_of
+    from treering.table import algorithms_of, collectives
 
-    return [record for one in ([collective] if collective else COLLECTIVES) for record in algorithms_of(one)]
-
-
-def _with_defaults(subjects: Sequence[Subject]) -> list[Algorithm]:
-    for record, given in subjects:
-        if given:
-            raise click.UsageError(f"--run checks {record} with its default parameters only")
-    return [record for record, _ in subjects]
+    return [record for one in ([collective] if collective else collectives()) for record in algorithms_of(one)]
 
 
 def _one_number(ranks: Sequence[int] | None) -> int | None:

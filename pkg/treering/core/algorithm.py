@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import ClassVar, TypeAlias
 
 from .collective import Case, Collective, partner
@@ -157,6 +157,12 @@ class Algorithm:
             if value < known[name].minimum:
                 raise Refused(f"{self}: {name}={value} is less than {known[name].minimum}")
         return {name: given.get(name, p.default) for name, p in known.items()}
+
+    def at(self, **parameters: int) -> Algorithm:
+        """The same algorithm with other defaults, under the name that says so."""
+        settings = self.settings(parameters)
+        fixed = (replace(p, default=settings[p.name], best=None) for p in self.parameters)
+        return replace(self, name=self.spell(settings), parameters=tuple(fixed))
 
     def why_not(self, size: int) -> str | None:
         """Why it cannot run on a number of ranks, or None."""
