@@ -12,6 +12,7 @@ from treering.cli.exits import Exit
 from treering.cli.layout import console, size_text, table
 from treering.cli.world import enter_world
 from treering.core.algorithm import Algorithm
+from treering.core.errors import Refused, UnknownName
 
 if TYPE_CHECKING:
     from treering.measuring.check import Outcome
@@ -25,14 +26,13 @@ def check_on_ranks(
     ops: Sequence[str], json: Path | None = None, force: bool = False,
 ) -> Exit:
     """Run the checks on every rank, print the report on rank 0, and say how it ended."""
+    from treering.measuring.inputs import DATATYPES, OPERATORS
+
+    sizes, dtypes, ops = sizes or DEFAULT_SIZES, _named(dtypes, DATATYPES, "datatype"), _named(ops, OPERATORS, "operator")
     world = enter_world(ranks)
-    from treering.measuring.check import DATATYPES, check
-    from treering.measuring.own import OPERATORS
+    from treering.measuring.check import check
     from treering.running.comm import Comm
 
-    sizes = sizes or DEFAULT_SIZES
-    dtypes = DATATYPES if "all" in dtypes else dtypes
-    ops = tuple(OPERATORS) if "all" in ops else ops
     start = perf_counter()
     with _progress(len(algorithms), shown=world.rank == 0) as advance:
         outcomes = check(Comm(world), algorithms, sizes, dtypes, ops, advance)
@@ -44,7 +44,18 @@ def check_on_ranks(
 
             settings = {"ranks": world.size, "bytes": sizes, "dtypes": dtypes, "ops": ops}
             write_json(json, {**header(), **settings, "results": outcomes}, force=force)
+    if not any(outcome.cases for outcome in outcomes):
+        raise Refused("nothing was checked: all was left out, for the reasons above")
     return Exit.OK if all(outcome.right for outcome in outcomes) else Exit.WRONG
+
+
+def _named(given: Sequence[str], known: Sequence[str], what: str) -> Sequence[str]:
+    """The names that were given, all of them known."""
+    if "all" in given:
+        return known
+    if unknown := [name for name in given if name not in known]:
+        raise UnknownName(f"no {what} is called {unknown[0]!r}; there are {', '.join(known)}, or all")
+    return given
 
 
 def _print(

@@ -25,12 +25,9 @@ from ..running.buffers import Buffer
 from ..running.comm import Comm
 from ..running.kinds import kind_of
 from ..running.operators import operator_on
-from .inputs import POISON, Sample
+from .inputs import DATATYPES, POISON, Sample
 from .own import OPERATORS, OWN, PAIRS, as_message, defines
 
-DATATYPES = (
-    "bool", "int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64", "float16", "bfloat16", "float32",
-    "float64", "complex64", "complex128")
 GUARD = 64
 """Bytes before and behind every receive buffer that must stay as they were."""
 

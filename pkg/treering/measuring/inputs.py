@@ -19,6 +19,12 @@ from ..running.kinds import kind_of
 
 Array: TypeAlias = NDArray[Any]
 
+OPERATORS = ("sum", "prod", "max", "min", "land", "lor", "lxor", "band", "bor", "bxor", "maxloc", "minloc")
+DATATYPES = (
+    "bool", "int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64", "float16", "bfloat16", "float32",
+    "float64", "complex64", "complex128")
+"""What operators and datatypes are called."""
+
 POISON = 0xA5
 """What bytes hold that nothing was written to."""
 

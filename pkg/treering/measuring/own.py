@@ -21,6 +21,7 @@ from ..core.collective import (
     Collective,
 )
 from ..running.kinds import kind_of
+from . import inputs
 
 Own: TypeAlias = Callable[[MPI.Intracomm, Any, Any, int, MPI.Op], None]
 """``own(comm, sendbuf, recvbuf, root, op)``; what a collective does not take is ignored."""
@@ -50,9 +51,7 @@ def as_message(array: np.ndarray[Any, Any], reduces: bool) -> Any:
     return array
 
 
-OPERATORS: dict[str, MPI.Op] = {
-    name.lower(): getattr(MPI, name) for name in (
-        "SUM", "PROD", "MAX", "MIN", "LAND", "LOR", "LXOR", "BAND", "BOR", "BXOR", "MAXLOC", "MINLOC")}
+OPERATORS: dict[str, MPI.Op] = {name: getattr(MPI, name.upper()) for name in inputs.OPERATORS}
 """MPI's operators by the names that users give."""
 
 
