@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import zip_longest
 
 from .schedule import IN, OUT, Block, Copy, Operation, Recv, Reduce, Round, Send, Slot, Space
 
@@ -98,3 +99,9 @@ def reverse(rounds: Iterable[Round]) -> Iterator[Round]:
         yield Round(
             *(Recv(op.peer, *map(swapped, op.slots)) for op in reversed(round_.sends)),
             *(Send(op.peer, *map(swapped, op.slots)) for op in reversed(round_.recvs)), phase=round_.phase)
+
+
+def merge(*schedules: Iterable[Round]) -> Iterator[Round]:
+    """Several at once: the first rounds of all together, then the second ones, and so on. Their slots must be different."""
+    for rounds in zip_longest(*schedules, fillvalue=Round()):
+        yield Round(*(op for round_ in rounds for op in round_.operations), phase=rounds[0].phase)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import bisect
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -50,3 +51,41 @@ class Fold:
     def span(self, start: int, stop: int) -> range:
         """The ranks for which the positions from ``start`` to before ``stop`` act."""
         return range(start + min(start, self.extra), stop + min(stop, self.extra))
+
+
+@dataclass(frozen=True)
+class Nodes:
+    """Ranks on nodes, one node after the other; nodes may have different numbers of ranks.
+
+    Examples
+    --------
+    >>> nodes = Nodes.of(8, 3)
+    >>> [list(nodes.members(n)) for n in range(nodes.count)]
+    [[0, 1, 2], [3, 4, 5], [6, 7]]
+    >>> nodes.place(4)
+    (1, 1)
+    """
+
+    starts: tuple[int, ...]
+
+    @classmethod
+    def of(cls, size: int, each: int) -> Nodes:
+        """Nodes of equally many ranks, but for the last, which has the rest."""
+        return cls((*range(0, size, each), size))
+
+    @property
+    def count(self) -> int:
+        return len(self.starts) - 1
+
+    def members(self, node: int) -> range:
+        return range(self.starts[node], self.starts[node + 1])
+
+    def place(self, rank: int) -> tuple[int, int]:
+        """The node of a rank, and where it stands there."""
+        node = bisect.bisect_right(self.starts, rank) - 1
+        return node, rank - self.starts[node]
+
+    def leaders(self, root: int = 0) -> tuple[int, ...]:
+        """One rank of every node: the root on its own, the first on the others."""
+        home = self.place(root)[0]
+        return tuple(root if node == home else self.starts[node] for node in range(self.count))

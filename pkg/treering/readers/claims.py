@@ -14,6 +14,7 @@ is in `NAMES`.
 from __future__ import annotations
 
 import ast
+import math
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -37,7 +38,7 @@ MEANING = {
 
 FUNCTIONS: Mapping[str, Callable[..., object]] = {
     "ceil_log2": lambda n: (n - 1).bit_length(), "floor_log2": lambda n: n.bit_length() - 1,
-    "max": max, "min": min, "sum": sum, "range": range, "Fraction": Fraction,
+    "ceil": math.ceil, "max": max, "min": min, "sum": sum, "range": range, "Fraction": Fraction,
 }
 
 _FORMULA = r"(at most )?``([^`]+)``"
