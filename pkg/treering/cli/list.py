@@ -66,6 +66,8 @@ def row(algorithm: Algorithm) -> dict[str, Any]:
 def _order(algorithm: Algorithm) -> str:
     if not algorithm.collective.reduces:
         return ""
+    if algorithm.collective.repeats:
+        return "commutative, idempotent"
     return "any operator" if algorithm.in_order else "commutative"
 
 

@@ -134,7 +134,7 @@ def _levels(size: int, fanout: int) -> int:
 
 def _largest_branch(size: int, radix: int) -> int:
     """The branches of a k-nomial tree hold powers of the radix, radix - 1 of each, but for the last, which holds the rest."""
-    top = radix ** (_ceil_log(size, radix) - 1)
+    top: int = radix ** (_ceil_log(size, radix) - 1)
     return max(min(top, size - top), top // radix)
 
 

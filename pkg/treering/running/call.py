@@ -113,12 +113,12 @@ class Arguments:
         """The buffer of a call in place."""
         if self.collective.one_buffer:
             raise Refused(f"{self.collective} has one buffer only, which MPI.IN_PLACE cannot stand for")
-        if not all(self.parts.values()):
+        if not all(self.parts.values()) and self.collective.rooted:
             raise Refused(f"{self.collective}: MPI.IN_PLACE has a meaning only at the root, which is rank {self.root}")
         spec, space = (recvbuf, "out") if sendbuf is MPI.IN_PLACE else (sendbuf, "in")
         if spec is MPI.IN_PLACE:
             raise Refused(f"{self.collective}: MPI.IN_PLACE stands for one of the two buffers, not for both")
-        if self.parts[space] < max(self.parts.values()) and not self.collective.front:
+        if 0 < self.parts[space] < max(self.parts.values()) and not self.collective.front:
             raise Refused(f"{self.collective}: MPI.IN_PLACE stands for the buffer of one part, not for that of all")
         return self.cut(written, spec, max(self.parts.values()))
 
