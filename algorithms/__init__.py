@@ -1,5 +1,5 @@
 """The algorithms: nothing but schedules. Importing this package enters all of them into the table."""
 
-from . import exchange, halving, hierarchical, linear, ring, tree
+from . import barrier, exchange, halving, hierarchical, linear, pipeline, prefix, ring, tree
 
-__all__ = ["exchange", "halving", "hierarchical", "linear", "ring", "tree"]
+__all__ = ["barrier", "exchange", "halving", "hierarchical", "linear", "pipeline", "prefix", "ring", "tree"]

@@ -38,7 +38,7 @@ SEGMENTS = Parameter(
 PATARASUK = "Patarasuk & Yuan, Bandwidth optimal all-reduce algorithms, JPDC 69(2), 2009"
 
 
-def segments_of(size: int, segments: int) -> int:
+def segments_of(size: int, segments: int, **others: int) -> int:
     """As many blocks as segments."""
     return segments
 

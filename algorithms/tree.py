@@ -1,4 +1,4 @@
-"""Binomial trees, and the textbook's compositions of rooted collectives."""
+"""Binomial and k-nomial trees, and the textbook's compositions of rooted collectives."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from treering.core import (
     REDUCE_SCATTER,
     SCATTER,
     Copy,
+    Parameter,
     Recv,
     Reduce,
     Round,
@@ -28,24 +29,48 @@ from treering.core import (
     then,
 )
 
-PARTIAL, ARRIVED = Space("partial"), Space("arrived")
+PARTIAL = Space("partial")
 BINOMIAL = "binomial tree, textbook; as in MPICH and Open MPI"
+K_NOMIAL = "k-nomial tree, as in MPICH, Open MPI and UCC"
+
+RADIX = Parameter(
+    "radix", default=4, minimum=2, meaning="how many times as many ranks a level of the tree reaches",
+    best=lambda size, weight: 2)
 
 
-def span(place: int, size: int) -> int:
-    """The power of two that bounds the subtree below a place: its lowest set bit, or for the root more than any place."""
-    return place & -place or 1 << (size - 1).bit_length()
+def span(place: int, size: int, radix: int) -> int:
+    """The power of the radix that bounds the subtree below a place: that of its lowest digit, or for the root of any place."""
+    power = 1
+    while power < size and not place % (power * radix):
+        power *= radix
+    return power
 
 
-def children(place: int, size: int) -> list[int]:
-    """The children of a place in the tree rooted at 0, those with the largest subtree first."""
-    below = span(place, size).bit_length() - 1
-    return [place + (1 << k) for k in reversed(range(below)) if place + (1 << k) < size]
+def children(place: int, size: int, radix: int) -> list[list[int]]:
+    """The children of a place in the tree rooted at 0, level by level, those with the largest subtree first."""
+    power, levels = span(place, size, radix), []
+    while power > 1:
+        power //= radix
+        levels.append([place + i * power for i in range(1, radix) if place + i * power < size])
+    return levels
 
 
-def parent(place: int) -> int:
-    """The place that a place hangs from: without its lowest set bit."""
-    return place & (place - 1)
+def parent(place: int, size: int, radix: int) -> int:
+    """The place that a place hangs from: without its lowest digit."""
+    return place - place % (span(place, size, radix) * radix)
+
+
+@algorithm(BROADCAST, "k-nomial", family="tree", parameters=[RADIX], source=K_NOMIAL)
+def broadcast_k(rank: int, size: int, root: int, radix: int) -> Iterator[Round]:
+    """Whoever has the payload sends it to radix - 1 others, then these do, and so on.
+
+    Rounds: at most ``(radix - 1) * ceil_log(size, radix)``. Sent: at most ``(radix - 1) * ceil_log(size, radix)``.
+    """
+    place = (rank - root) % size
+    if place:
+        yield Round(Recv((parent(place, size, radix) + root) % size, OUT(0)))
+    for level in children(place, size, radix):
+        yield Round(*(Send((child + root) % size, OUT(0)) for child in level))
 
 
 @algorithm(BROADCAST, "binomial", family="tree", source=BINOMIAL)
@@ -54,11 +79,25 @@ def broadcast(rank: int, size: int, root: int) -> Iterator[Round]:
 
     Rounds: ``ceil_log2(size)``. Sent: ``ceil_log2(size)``.
     """
+    yield from broadcast_k(rank, size, root, radix=2)
+
+
+@algorithm(SCATTER, "k-nomial", family="tree", parameters=[RADIX], source=K_NOMIAL)
+def scatter_k(rank: int, size: int, root: int, radix: int) -> Iterator[Round]:
+    """Send every child the blocks of its whole subtree, to radix - 1 of them at a time.
+
+    Rounds: at most ``(radix - 1) * ceil_log(size, radix)``. Sent: ``(size - 1) / size``.
+    """
+    def subtree(place: int) -> list[int]:
+        return [(q + root) % size for q in range(place, min(place + span(place, size, radix), size))]
+
     place = (rank - root) % size
     if place:
-        yield Round(Recv((parent(place) + root) % size, OUT(0)))
-    for child in children(place, size):
-        yield Round(Send((child + root) % size, OUT(0)))
+        yield Round(Recv((parent(place, size, radix) + root) % size, *map(OUT, subtree(place))))
+    else:
+        yield Round(Copy(OUT(rank), IN(rank)))
+    for level in children(place, size, radix):
+        yield Round(*(Send((child + root) % size, *map(OUT if place else IN, subtree(child))) for child in level))
 
 
 @algorithm(SCATTER, "binomial", family="tree", source=BINOMIAL)
@@ -67,16 +106,16 @@ def scatter(rank: int, size: int, root: int) -> Iterator[Round]:
 
     Rounds: ``ceil_log2(size)``. Sent: ``(size - 1) / size``.
     """
-    def subtree(place: int) -> list[int]:
-        return [(q + root) % size for q in range(place, min(place + span(place, size), size))]
+    yield from scatter_k(rank, size, root, radix=2)
 
-    place = (rank - root) % size
-    if place:
-        yield Round(Recv((parent(place) + root) % size, *map(OUT, subtree(place))))
-    else:
-        yield Round(Copy(OUT(rank), IN(rank)))
-    for child in children(place, size):
-        yield Round(Send((child + root) % size, *map(OUT if place else IN, subtree(child))))
+
+@algorithm(GATHER, "k-nomial", family="tree", parameters=[RADIX], source=K_NOMIAL)
+def gather_k(rank: int, size: int, root: int, radix: int) -> Iterator[Round]:
+    """Collect the blocks of whole subtrees, of radix - 1 at a time: the scatter, backwards.
+
+    Rounds: at most ``(radix - 1) * ceil_log(size, radix)``. Sent: ``largest_branch(size, radix) / size``.
+    """
+    yield from reverse(scatter_k(rank, size, root, radix))
 
 
 @algorithm(GATHER, "binomial", family="tree", source=BINOMIAL)
@@ -88,6 +127,28 @@ def gather(rank: int, size: int, root: int) -> Iterator[Round]:
     yield from reverse(scatter(rank, size, root))
 
 
+@algorithm(REDUCE, "k-nomial", family="tree", parameters=[RADIX], source=K_NOMIAL)
+def reduce_k(rank: int, size: int, root: int, radix: int) -> Iterator[Round]:
+    """Add up the partial sums of the children, radix - 1 at a time, and send the sum to the parent.
+
+    With root 0 ranks are combined in order; another root turns the tree, and with it the order.
+
+    Rounds: at most ``(radix - 1) * ceil_log(size, radix)``. Sent: ``1``.
+    """
+    place = (rank - root) % size
+    total = PARTIAL if place else OUT
+    source = IN
+    for level in reversed(children(place, size, radix)):
+        arriving = {(child + root) % size: Space(f"arrived {i}")(0) for i, child in enumerate(level)}
+        sums = []
+        for slot in arriving.values():
+            sums.append(Reduce(total(0), source(0), slot))
+            source = total
+        yield Round(*(Recv(child, slot) for child, slot in arriving.items()), *sums)
+    if place:
+        yield Round(Send((parent(place, size, radix) + root) % size, source(0)))
+
+
 @algorithm(REDUCE, "binomial", family="tree", source=BINOMIAL)
 def reduce(rank: int, size: int, root: int) -> Iterator[Round]:
     """Add up the partial sums of the children, smallest subtree first, and send the sum to the parent.
@@ -96,14 +157,7 @@ def reduce(rank: int, size: int, root: int) -> Iterator[Round]:
 
     Rounds: ``ceil_log2(size)``. Sent: ``1``.
     """
-    place = (rank - root) % size
-    total = PARTIAL if place else OUT
-    source = IN
-    for child in reversed(children(place, size)):
-        yield Round(Recv((child + root) % size, ARRIVED(0)), Reduce(total(0), source(0), ARRIVED(0)))
-        source = total
-    if place:
-        yield Round(Send((parent(place) + root) % size, source(0)))
+    yield from reduce_k(rank, size, root, radix=2)
 
 
 @algorithm(REDUCE, "binomial-in-order", family="tree", in_order=True, source="MPICH, for operators that do not commute")
@@ -136,6 +190,15 @@ def all_reduce(rank: int, size: int) -> Iterator[Round]:
     Rounds: ``2 * ceil_log2(size)``. Sent: ``ceil_log2(size)``.
     """
     yield from then(named("reduce", reduce(rank, size, 0)), named("broadcast", broadcast(rank, size, 0)))
+
+
+@algorithm(ALL_REDUCE, "k-nomial", family="tree", in_order=True, parameters=[RADIX], source="MPICH, tree")
+def all_reduce_k(rank: int, size: int, radix: int) -> Iterator[Round]:
+    """Reduce to rank 0 by a k-nomial tree, then broadcast the result.
+
+    Rounds: at most ``2 * (radix - 1) * ceil_log(size, radix)``. Sent: at most ``(radix - 1) * ceil_log(size, radix)``.
+    """
+    yield from then(named("reduce", reduce_k(rank, size, 0, radix)), named("broadcast", broadcast_k(rank, size, 0, radix)))
 
 
 @algorithm(REDUCE_SCATTER, "reduce-then-scatter", family="tree", in_order=True, source="textbook")

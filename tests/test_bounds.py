@@ -22,6 +22,9 @@ from treering.readers.count import count
     ("reduce-scatter", Bounds(4, Fraction(8, 9), Fraction(8, 9))),
     ("all-reduce", Bounds(4, Fraction(16, 9), Fraction(8, 9))),
     ("all-to-all", Bounds(4, Fraction(8, 9), Fraction(0))),
+    ("scan", Bounds(4, Fraction(1), Fraction(8, 9))),
+    ("exscan", Bounds(4, Fraction(1), Fraction(7, 9))),
+    ("barrier", Bounds(4, Fraction(1), Fraction(8, 9))),
 ])
 def test_values_for_nine_ranks(name: str, expected: Bounds) -> None:
     assert bounds(table.find_collective(name), 9) == expected

@@ -43,7 +43,7 @@ def test_division_is_exact() -> None:
 def test_the_largest_branch_of_a_binomial_tree(size: int, branch: int) -> None:
     from treering.algorithms.tree import children, span
 
-    assert max(min(span(place, size), size - place) for place in children(0, size)) == branch
+    assert max(min(span(place, size, 2), size - place) for level in children(0, size, 2) for place in level) == branch
     assert Formula("branch", at_most=False).value(size=size) == branch
 
 

@@ -8,13 +8,16 @@ from treering.core import (
     ALL_GATHER,
     ALL_REDUCE,
     ALL_TO_ALL,
+    BARRIER,
     BROADCAST,
     COLLECTIVES,
+    EXSCAN,
     GATHER,
     IN,
     OUT,
     REDUCE,
     REDUCE_SCATTER,
+    SCAN,
     SCATTER,
     Case,
     Collective,
@@ -35,6 +38,9 @@ ONE, TWO, ALL = range(1, 2), range(2, 3), range(3)
     (ALL_REDUCE, {IN(0): TWO}, {OUT(0): ALL}),
     (REDUCE_SCATTER, {IN(0): TWO, IN(1): TWO, IN(2): TWO}, {OUT(2): ALL}),
     (ALL_TO_ALL, {IN((2, d)): TWO for d in ALL}, {OUT((s, 2)): range(s, s + 1) for s in ALL}),
+    (SCAN, {IN(0): TWO}, {OUT(0): ALL}),
+    (EXSCAN, {IN(0): TWO}, {OUT(0): range(2)}),
+    (BARRIER, {IN(0): TWO}, {OUT(0): ALL}),
 ], ids=str)
 def test_a_rank_that_is_not_the_root(collective: Collective, before: dict[Slot, range], after: dict[Slot, range]) -> None:
     case = Case(SIZE, ROOT, collective.units(SIZE))
@@ -52,6 +58,12 @@ def test_the_root(collective: Collective, before: dict[Slot, range], after: dict
     case = Case(SIZE, ROOT, collective.units(SIZE))
     assert collective.before(ROOT, case) == before
     assert collective.after(ROOT, case) == after
+
+
+def test_the_first_rank_of_a_scan_has_nobody_before_it() -> None:
+    case = Case(SIZE, 0, 1)
+    assert SCAN.after(0, case) == {OUT(0): range(1)}
+    assert EXSCAN.after(0, case) == {}
 
 
 def test_parts_may_be_cut_into_several_blocks() -> None:

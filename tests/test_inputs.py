@@ -53,6 +53,9 @@ def test_every_collective_has_its_buffers() -> None:
         "all-reduce": [(5, 5, 5)] * 3,
         "reduce-scatter": [(15, 5, 5)] * 3,
         "all-to-all": [(15, 15, 15)] * 3,
+        "scan": [(5, 5, 5)] * 3,
+        "exscan": [(5, 0, 0), (5, 5, 5), (5, 5, 5)],
+        "barrier": [(5, 5, 5)] * 3,
     }
 
 

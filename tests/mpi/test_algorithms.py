@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from treering.core import IN, OUT, Copy, Recv, Reduce, Round, Send, Space
+from treering.core import EXSCAN, IN, OUT, Copy, Recv, Reduce, Round, Send, Space
 from treering.core.schedule import Operation
 from treering.measuring.check import DATATYPES, GUARD, check
 from treering.measuring.own import OPERATORS
@@ -29,7 +29,7 @@ def test_every_algorithm_is_right(ours: Comm, algorithm: Algorithm) -> None:
     assert len(outcomes) == (algorithm.why_not(ours.size) is None)
     for outcome in outcomes:
         assert outcome.right, outcome
-        assert outcome.elements > 0
+        assert outcome.elements > 0 or (algorithm.collective is EXSCAN and ours.size == 1)
         assert len(set(ours.allgather(str(outcome)))) == 1
         assert not any(outcome.mpi.values()), f"MPI's own is off: {outcome.mpi}"
 

@@ -103,9 +103,26 @@ def all_to_all(comm: Any, root: int, in_place: bool) -> Any:
     return recv
 
 
+def scan(comm: Any, root: int, in_place: bool) -> Any:
+    recv = mine(comm) if in_place else room()
+    comm.Scan(MPI.IN_PLACE if in_place else mine(comm), recv, MPI.SUM)
+    return recv
+
+
+def exscan(comm: Any, root: int, in_place: bool) -> Any:
+    recv = mine(comm) if in_place else room()
+    comm.Exscan(MPI.IN_PLACE if in_place else mine(comm), recv, MPI.SUM)
+    return recv if comm.rank else None  # what rank 0 holds is undefined
+
+
+def barrier(comm: Any, root: int, in_place: bool) -> Any:
+    comm.Barrier()
+
+
 CALLS: dict[str, list[Call]] = {
     "broadcast": [broadcast], "scatter": [scatter], "gather": [gather], "reduce": [reduce], "all-gather": [all_gather],
-    "all-reduce": [all_reduce], "reduce-scatter": [reduce_scatter_block, reduce_scatter], "all-to-all": [all_to_all]}
+    "all-reduce": [all_reduce], "reduce-scatter": [reduce_scatter_block, reduce_scatter], "all-to-all": [all_to_all],
+    "scan": [scan], "exscan": [exscan], "barrier": [barrier]}
 
 
 @pytest.mark.parametrize("in_place", [False, True], ids=["separate", "in-place"])

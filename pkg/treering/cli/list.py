@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -66,6 +67,8 @@ def row(algorithm: Algorithm) -> dict[str, Any]:
 def _order(algorithm: Algorithm) -> str:
     if not algorithm.collective.reduces:
         return ""
+    if algorithm.collective.repeats:
+        return "commutative, idempotent"
     return "any operator" if algorithm.in_order else "commutative"
 
 
@@ -82,7 +85,8 @@ def _table(collective: Collective, rows: Sequence[dict[str, Any]]) -> Table:
         meets = ", ".join(bound + ("" if always else " (p = 2^k)") for bound, always in each["meets"].items())
         order = [each["order"]] * collective.reduces
         made.add_row(name, each["family"], *order, each["rounds"], each["sent"], meets, each["source"])
-    used = [f"{name}: {means}." for name, means in MEANING.items() if any(name in r["rounds"] + r["sent"] for r in rows)]
+    used = [f"{name}: {means}." for name, means in MEANING.items()
+            if any(re.search(rf"\b{name}\b", f"{r['rounds']}, {r['sent']}") for r in rows)]
     made.caption = "\n".join([*used, *filter(None, [REMARKS.get(collective)])]) or None
     made.caption_justify = "left"
     return made

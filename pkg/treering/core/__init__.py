@@ -2,16 +2,17 @@
 
 from .algorithm import POWER_OF_TWO, TABLE, Algorithm, Parameter, Requirement, Schedule, algorithm, per_rank
 from .collective import (
-    ALL_GATHER, ALL_REDUCE, ALL_TO_ALL, BROADCAST, COLLECTIVES, GATHER, REDUCE, REDUCE_SCATTER, SCATTER, Case, Collective)
-from .compose import in_result, merge, moved, named, on_group, reverse, then
+    ALL_GATHER, ALL_REDUCE, ALL_TO_ALL, BARRIER, BROADCAST, COLLECTIVES, EXSCAN, GATHER, REDUCE, REDUCE_SCATTER, SCAN, SCATTER,
+    Case, Collective)
+from .compose import in_result, merge, moved, named, on_group, reverse, then, transpose
 from .errors import LaunchError, Refused, ScheduleError, TreeringError, UnknownName
 from .group import Fold, Nodes
 from .schedule import IN, OUT, Block, Copy, Recv, Reduce, Round, Send, Slot, Space
 
 __all__ = [
-    "ALL_GATHER", "ALL_REDUCE", "ALL_TO_ALL", "BROADCAST", "COLLECTIVES", "GATHER", "IN", "OUT", "POWER_OF_TWO", "REDUCE",
-    "REDUCE_SCATTER", "SCATTER", "TABLE", "Algorithm", "Block", "Case", "Collective", "Copy", "Fold", "LaunchError", "Nodes",
-    "Parameter", "Recv", "Reduce", "Refused", "Requirement", "Round", "Schedule", "ScheduleError", "Send", "Slot", "Space",
-    "TreeringError", "UnknownName", "algorithm", "in_result", "merge", "moved", "named", "on_group", "per_rank", "reverse",
-    "then",
+    "ALL_GATHER", "ALL_REDUCE", "ALL_TO_ALL", "BARRIER", "BROADCAST", "COLLECTIVES", "EXSCAN", "GATHER", "IN", "OUT",
+    "POWER_OF_TWO", "REDUCE", "REDUCE_SCATTER", "SCAN", "SCATTER", "TABLE", "Algorithm", "Block", "Case", "Collective", "Copy",
+    "Fold", "LaunchError", "Nodes", "Parameter", "Recv", "Reduce", "Refused", "Requirement", "Round", "Schedule",
+    "ScheduleError", "Send", "Slot", "Space", "TreeringError", "UnknownName", "algorithm", "in_result", "merge", "moved",
+    "named", "on_group", "per_rank", "reverse", "then", "transpose",
 ]

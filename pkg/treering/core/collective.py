@@ -162,5 +162,12 @@ REDUCE_SCATTER = Collective(
 ALL_TO_ALL = Collective(
     "all-to-all", before=lambda rank, case: {IN((rank, d)): _only(rank) for d in case.everyone},
     after=lambda rank, case: {OUT((s, rank)): _only(s) for s in case.everyone}, units=_per_pair)
+SCAN = Collective(
+    "scan", before=_whole, after=lambda rank, case: _each(OUT, range(case.blocks), range(rank + 1)), units=_one, reduces=True)
+EXSCAN = Collective(
+    "exscan", before=_whole, after=lambda rank, case: _each(OUT, range(case.blocks), range(rank)) if rank else {}, units=_one,
+    reduces=True, aliases=("exclusive-scan",))
+BARRIER = Collective("barrier", before=_whole, after=_reduced, units=_one, reduces=True, repeats=True)
 
-COLLECTIVES = (BROADCAST, SCATTER, GATHER, REDUCE, ALL_GATHER, ALL_REDUCE, REDUCE_SCATTER, ALL_TO_ALL)
+COLLECTIVES = (
+    BROADCAST, SCATTER, GATHER, REDUCE, ALL_GATHER, ALL_REDUCE, REDUCE_SCATTER, ALL_TO_ALL, SCAN, EXSCAN, BARRIER)

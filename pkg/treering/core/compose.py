@@ -105,3 +105,35 @@ def merge(*schedules: Iterable[Round]) -> Iterator[Round]:
     """Several at once: the first rounds of all together, then the second ones, and so on. Their slots must be different."""
     for rounds in zip_longest(*schedules, fillvalue=Round()):
         yield Round(*(op for round_ in rounds for op in round_.operations), phase=rounds[0].phase)
+
+
+def transpose(rank: int, rounds: Iterable[Round]) -> Iterator[Round]:
+    """Run a movement of copies backwards, adding up what comes back: broadcast becomes reduce, all-gather reduce-scatter.
+
+    The lower of two ranks stands on the left of the operator. So rank order is kept where the ranks that get a block from
+    another are a run beside those it has served before.
+
+    Parameters
+    ----------
+    rank
+        Whose rounds these are.
+    rounds
+        Of a schedule without reductions that brings every rank each block once, from one rank that has it.
+    """
+    rounds = tuple(rounds)
+    arrives = {slot.block for round_ in rounds for recv in round_.recvs for slot in recv.slots}
+    held: dict[Block, Slot] = {}
+
+    def sums(peer: int, block: Block) -> Iterator[Reduce]:
+        mine, theirs = held.get(block, IN(block)), Space(f"from {peer}")(block)
+        held[block] = Space("partial")(block) if block in arrives else OUT(block)
+        yield Reduce(held[block], *((theirs, mine) if peer < rank else (mine, theirs)))
+
+    for round_ in reversed(rounds):
+        if any(isinstance(op, Reduce) for op in round_.local):
+            raise TypeError("a schedule that reduces cannot be transposed")
+        give = [Send(op.peer, *(held.get(slot.block, IN(slot.block)) for slot in op.slots)) for op in reversed(round_.recvs)]
+        back = list(reversed(round_.sends))
+        take = [Recv(op.peer, *(Space(f"from {op.peer}")(slot.block) for slot in op.slots)) for op in back]
+        yield Round(
+            *give, *take, *(add for op in back for slot in op.slots for add in sums(op.peer, slot.block)), phase=round_.phase)

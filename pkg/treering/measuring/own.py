@@ -13,10 +13,13 @@ from ..core.collective import (
     ALL_GATHER,
     ALL_REDUCE,
     ALL_TO_ALL,
+    BARRIER,
     BROADCAST,
+    EXSCAN,
     GATHER,
     REDUCE,
     REDUCE_SCATTER,
+    SCAN,
     SCATTER,
     Collective,
 )
@@ -25,6 +28,14 @@ from . import inputs
 
 Own: TypeAlias = Callable[[MPI.Intracomm, Any, Any, int, MPI.Op], None]
 """``own(comm, sendbuf, recvbuf, root, op)``; what a collective does not take is ignored."""
+
+
+def _exscan(comm: MPI.Intracomm, send: Any, recv: Any, root: int, op: MPI.Op) -> None:
+    """Rank 0, which has nothing to receive, must still show MPI a buffer as long as the others'."""
+    if comm.rank == 0:
+        recv = [np.empty_like(send[0]), send[1]] if isinstance(send, list) else np.empty_like(send)
+    comm.Exscan(send, recv, op)
+
 
 OWN: dict[Collective, Own] = {
     BROADCAST: lambda comm, send, recv, root, op: comm.Bcast(recv, root),
@@ -35,6 +46,9 @@ OWN: dict[Collective, Own] = {
     ALL_REDUCE: lambda comm, send, recv, root, op: comm.Allreduce(send, recv, op),
     REDUCE_SCATTER: lambda comm, send, recv, root, op: comm.Reduce_scatter_block(send, recv, op),
     ALL_TO_ALL: lambda comm, send, recv, root, op: comm.Alltoall(send, recv),
+    SCAN: lambda comm, send, recv, root, op: comm.Scan(send, recv, op),
+    EXSCAN: _exscan,
+    BARRIER: lambda comm, send, recv, root, op: comm.Barrier(),
 }
 
 PAIRS: dict[str, MPI.Datatype] = {

@@ -66,6 +66,11 @@ def bounds(collective: Collective, size: int) -> Bounds:
         "reduce-scatter": (all_but_own, all_but_own),
         "all-reduce": (2 * all_but_own, all_but_own),
         "all-to-all": (all_but_own, nothing),
+        # The last rank must hear of others. There are size - 1 sums to make, one for each rank but the first, or one less.
+        "scan": (whole, all_but_own),
+        "exscan": (whole, max(nothing, Fraction(size - 2, size))),
+        # Every rank must say that it has come; the payload is the token by which it does.
+        "barrier": (whole, all_but_own),
     }[collective.name]
     # Who knows of one rank at most doubles in a round.
     return Bounds((size - 1).bit_length(), volume, reduced)
@@ -98,5 +103,8 @@ TOGETHER = {
     "reduce-scatter": "together, by halving for a power of two and by circulant graphs otherwise",
     "all-reduce": "one at a time by the schedules here; 2⌈log2 p⌉ rounds are enough for the least volume and reduction",
     "all-to-all": "one at a time: least volume takes p - 1 rounds, ⌈log2 p⌉ rounds take m/2·log2 p (Bruck 1997)",
+    "scan": "one at a time: a chain sends least, doubling distances take fewest rounds",
+    "exscan": "one at a time: a chain sends least, doubling distances take fewest rounds",
+    "barrier": "one at a time: dissemination takes fewest rounds, and in each of them everyone sends a token",
 }
 """How the bounds on rounds and volume can be met: the end of a sentence."""

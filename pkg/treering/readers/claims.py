@@ -26,18 +26,22 @@ from ..core.group import Fold
 
 NAMES: Mapping[str, Callable[[int], int]] = {
     "active": lambda size: Fold(size).active,
-    "branch": lambda size: _largest_branch(size),
+    "branch": lambda size: _largest_branch(size, 2),
 }
 """What a formula may name that follows from the number of ranks."""
 
 MEANING = {
     "active": "the largest power of two that is not more than p",
     "branch": "the ranks in the largest branch of a binomial tree",
+    "largest_branch": "the ranks in the largest branch of a tree of that radix",
+    "levels": "the levels below the root of a tree of that fan-out",
 }
-"""What these names stand for."""
+"""What these names, and functions that are not plain, stand for."""
 
 FUNCTIONS: Mapping[str, Callable[..., object]] = {
     "ceil_log2": lambda n: (n - 1).bit_length(), "floor_log2": lambda n: n.bit_length() - 1,
+    "ceil_log": lambda n, base: _ceil_log(n, base), "levels": lambda size, fanout: _levels(size, fanout),
+    "largest_branch": lambda size, radix: _largest_branch(size, radix),
     "ceil": math.ceil, "max": max, "min": min, "sum": sum, "range": range, "Fraction": Fraction,
 }
 
@@ -72,6 +76,7 @@ class Formula:
         """As people write it: p for the size, ⌈log2 p⌉ for the rounded logarithm."""
         text = re.sub(r"\bsize\b", "p", self.text)
         text = text.replace("ceil_log2(p)", "⌈log2 p⌉").replace("floor_log2(p)", "⌊log2 p⌋").replace("(p // 2)", "⌊p/2⌋")
+        text = re.sub(r"ceil_log\((\w+), (\w+)\)", r"⌈log_\2 \1⌉", text)
         text = re.sub(r"(?<=[\d)]) \* (?=[(⌈⌊p])", "", text).replace(" / ", "/")
         return f"≤ {text}" if self.at_most else text
 
@@ -111,10 +116,27 @@ def claim(algorithm: Algorithm, figure: str) -> Claim:
     return Claim(first, Formula(else_formula, bool(else_at_most)) if else_formula else first)
 
 
-def _largest_branch(size: int) -> int:
-    """The branches hold 1, 2, 4, … ranks, but for the last, which holds the rest."""
-    last = 1 << (size - 1).bit_length() - 1
-    return max(size - last, last // 2)
+def _ceil_log(n: int, base: int) -> int:
+    """The least power to which the base is at least n."""
+    power = 0
+    while base**power < n:
+        power += 1
+    return power
+
+
+def _levels(size: int, fanout: int) -> int:
+    """The levels of a full k-ary tree below its root."""
+    levels, places, width = 0, 1, 1
+    while places < size:
+        width *= fanout
+        levels, places = levels + 1, places + width
+    return levels
+
+
+def _largest_branch(size: int, radix: int) -> int:
+    """The branches of a k-nomial tree hold powers of the radix, radix - 1 of each, but for the last, which holds the rest."""
+    top: int = radix ** (_ceil_log(size, radix) - 1)
+    return max(min(top, size - top), top // radix)
 
 
 class _ExactDivision(ast.NodeTransformer):

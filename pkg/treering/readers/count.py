@@ -17,6 +17,7 @@ from .timeline import Clock
 
 MEANING = {
     "broadcast": "the whole vector", "reduce": "the whole vector", "all-reduce": "the whole vector",
+    "scan": "the whole vector", "exscan": "the whole vector", "barrier": "the token that says a rank has come",
     "all-to-all": "what one rank has for all",
 }
 """What the size of a payload means where it is not the parts of all ranks together."""

@@ -112,7 +112,7 @@ class Arguments:
         """The buffer of a call in place."""
         if self.collective.one_buffer:
             raise Refused(f"{self.collective} has one buffer only, which MPI.IN_PLACE cannot stand for")
-        if not all(self.parts.values()):
+        if not all(self.parts.values()) and self.collective.rooted:
             raise Refused(f"{self.collective}: MPI.IN_PLACE has a meaning only at the root, which is rank {self.root}")
         scatters = self.collective is SCATTER
         spec = sendbuf if scatters else recvbuf

@@ -14,10 +14,13 @@ from ..core.collective import (
     ALL_GATHER,
     ALL_REDUCE,
     ALL_TO_ALL,
+    BARRIER,
     BROADCAST,
+    EXSCAN,
     GATHER,
     REDUCE,
     REDUCE_SCATTER,
+    SCAN,
     SCATTER,
     Collective,
 )
@@ -38,8 +41,8 @@ Name: TypeAlias = str | Algorithm | None
 class Comm(MPI.Intracomm):
     """An mpi4py communicator whose collectives on buffers run on treering; all else is mpi4py's.
 
-    Broadcast, scatter, gather, reduce, all-gather, all-reduce, reduce-scatter and all-to-all take, besides mpi4py's
-    arguments, ``algorithm=``: a name such as ``"ring"`` or ``"chain:segments=16"``, or the algorithm itself. Without it one
+    Broadcast, scatter, gather, reduce, all-gather, all-reduce, reduce-scatter, all-to-all, scan, exscan and barrier take,
+    besides mpi4py's arguments, ``algorithm=``: a name such as ``"ring"`` or ``"chain:segments=16"``, or the algorithm itself. Without it one
     is chosen that suits the size; `explain` says which.
 
     Parameters
@@ -112,6 +115,18 @@ class Comm(MPI.Intracomm):
         """Send each rank a part of one's own buffer, and receive one of each; ``sendbuf`` may be ``MPI.IN_PLACE``."""
         self._run(ALL_TO_ALL, sendbuf, recvbuf, algorithm=algorithm)
 
+    def Scan(self, sendbuf: Any, recvbuf: Any, op: MPI.Op = MPI.SUM, *, algorithm: Name = None) -> None:
+        """Reduce the vectors of this rank and all before it; ``sendbuf`` may be ``MPI.IN_PLACE``."""
+        self._run(SCAN, sendbuf, recvbuf, op=op, algorithm=algorithm)
+
+    def Exscan(self, sendbuf: Any, recvbuf: Any, op: MPI.Op = MPI.SUM, *, algorithm: Name = None) -> None:
+        """Reduce the vectors of all ranks before this one; rank 0's ``recvbuf`` stays. ``sendbuf`` may be ``MPI.IN_PLACE``."""
+        self._run(EXSCAN, sendbuf, recvbuf, op=op, algorithm=algorithm)
+
+    def Barrier(self, *, algorithm: Name = None) -> None:
+        """Wait until all ranks have come here."""
+        # Who has come says so by a true byte; only when the bytes of all are in one does a rank go on.
+        self._run(BARRIER, np.ones(1, np.bool_), np.empty(1, np.bool_), op=MPI.LAND, algorithm=algorithm)
     def Split(self, color: int = 0, key: int = 0) -> MPI.Comm:
         """As mpi4py's; the new communicator has treering's collectives too, as have those of `Dup` and the like."""
         return _ours(super().Split(color, key))

@@ -10,10 +10,13 @@ from ..core.collective import (
     ALL_GATHER,
     ALL_REDUCE,
     ALL_TO_ALL,
+    BARRIER,
     BROADCAST,
+    EXSCAN,
     GATHER,
     REDUCE,
     REDUCE_SCATTER,
+    SCAN,
     SCATTER,
     Collective,
 )
@@ -26,11 +29,14 @@ SHORT = 32 * 1024
 
 _SHORT = {
     BROADCAST: "binomial", SCATTER: "binomial", GATHER: "binomial", REDUCE: "binomial", ALL_GATHER: "bruck",
-    ALL_REDUCE: "doubling", REDUCE_SCATTER: "halving", ALL_TO_ALL: "bruck"}
+    ALL_REDUCE: "doubling", REDUCE_SCATTER: "halving", ALL_TO_ALL: "bruck",
+    SCAN: "doubling", EXSCAN: "exchange", BARRIER: "dissemination"}
 _LONG = {
     BROADCAST: "scatter-ring", SCATTER: "linear", GATHER: "linear", REDUCE: "scatter-ring", ALL_GATHER: "ring",
-    ALL_REDUCE: "ring", REDUCE_SCATTER: "ring", ALL_TO_ALL: "pairwise"}
-_IN_ORDER = {REDUCE: "binomial-in-order", ALL_REDUCE: "doubling", REDUCE_SCATTER: "reduce-then-scatter"}
+    ALL_REDUCE: "ring", REDUCE_SCATTER: "ring", ALL_TO_ALL: "pairwise",
+    SCAN: "chain", EXSCAN: "chain", BARRIER: "dissemination"}
+_IN_ORDER = {REDUCE: "binomial-in-order", ALL_REDUCE: "doubling", REDUCE_SCATTER: "reduce-then-scatter",
+    SCAN: "doubling", EXSCAN: "exchange"}
 
 
 @dataclass(frozen=True)
@@ -79,7 +85,7 @@ def choose(
     if understood(asked) is not None:
         algorithm, parameters = _asked(collective, size, in_order, asked)
         return Choice(algorithm, tuple(sorted(parameters.items())), "asked for", size, root)
-    if in_order:
+    if in_order and not collective.repeats:
         name, why = _IN_ORDER[collective], "the operator does not commute"
     elif nbytes < SHORT:
         name, why = _SHORT[collective], f"{nbytes} bytes are short, so few rounds"
@@ -105,5 +111,5 @@ def _asked(
         raise Refused(reason)
     if in_order and not algorithm.in_order:
         fit = ", ".join(a.name for a in algorithms_of(collective) if a.in_order)
-        raise Refused(f"{algorithm} needs an operator that commutes; those that keep rank order are {fit}")
+        raise Refused(f"{algorithm} needs an operator that commutes; those that keep rank order are {fit or 'none'}")
     return algorithm, parameters
