@@ -1,5 +1,5 @@
 """The algorithms: nothing but schedules. Importing this package enters all of them into the table."""
 
-from . import exchange, halving, linear, ring, tree
+from . import dissemination, exchange, halving, linear, ring, tree
 
-__all__ = ["exchange", "halving", "linear", "ring", "tree"]
+__all__ = ["dissemination", "exchange", "halving", "linear", "ring", "tree"]

@@ -23,8 +23,8 @@ def contributed() -> str:
 
 def imported(code: str, folder: Path) -> None:
     """Import code as a module of a user's, which enters its algorithm into the table."""
-    path = folder / "neighbours.py"
+    path = folder / "tournament.py"
     path.write_text(code, encoding="utf-8")
-    spec = importlib.util.spec_from_file_location("neighbours", path)
+    spec = importlib.util.spec_from_file_location("tournament", path)
     assert spec and spec.loader
     spec.loader.exec_module(importlib.util.module_from_spec(spec))

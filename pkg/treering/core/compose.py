@@ -29,7 +29,8 @@ def _mapped(
 
 
 def on_group(
-    rounds: Iterable[Round], ranks: Sequence[int] | None = None, blocks: Callable[[int], Iterable[Block]] | None = None,
+    rounds: Iterable[Round], ranks: Sequence[int] | Callable[[int], int] = int,
+    blocks: Callable[[int], Iterable[Block]] | None = None,
 ) -> Iterator[Round]:
     """Run a schedule on a group of ranks, or on coarser or differently named blocks.
 
@@ -38,12 +39,13 @@ def on_group(
     rounds
         Of the schedule as the members see it, who are numbered from 0.
     ranks
-        The rank of each member; by default they are what they are.
+        The rank of each member, as a sequence or a function; by default they are what they are. One rank's rounds name few
+        of the others: of a large group a `range` or a function costs less than a list.
     blocks
         The blocks that each block of that schedule stands for; by default itself. They may be several: a broadcast of one
         block becomes one of many by ``blocks=lambda b: range(many)``.
     """
-    peer = int if ranks is None else ranks.__getitem__
+    peer = ranks if callable(ranks) else ranks.__getitem__
     if blocks is None:
         return mapped(rounds, lambda slots: slots, peer)
 
@@ -91,10 +93,52 @@ def reverse(rounds: Iterable[Round]) -> Iterator[Round]:
     def swapped(slot: Slot) -> Slot:
         return {IN.name: OUT, OUT.name: IN}[slot.space](slot.block) if slot.space in (IN.name, OUT.name) else slot
 
-    for round_ in reversed(tuple(rounds)):
-        if any(isinstance(op, Reduce) for op in round_.local):
-            raise TypeError("a schedule that reduces cannot be reversed")
+    for round_ in _backwards(rounds):
         yield Round(*(Copy(swapped(op.source), swapped(op.into)) for op in reversed(round_.local) if isinstance(op, Copy)))
         yield Round(
             *(Recv(op.peer, *map(swapped, op.slots)) for op in reversed(round_.sends)),
             *(Send(op.peer, *map(swapped, op.slots)) for op in reversed(round_.recvs)), phase=round_.phase)
+
+
+def reverse_reducing(rounds: Iterable[Round]) -> Iterator[Round]:
+    """Run a movement of copies backwards as a reduction: a broadcast becomes a reduce, an all-gather a reduce-scatter.
+
+    Where a rank sent copies of a block it now receives partial sums of it, and adds them to its own contribution; where a
+    block came from, there goes its sum. Only for schedules that bring a rank no block twice; and only for operators that
+    commute, unless `verify` finds that the order is kept.
+
+    Examples
+    --------
+    >>> for round_ in reverse_reducing([Round(Recv(3, OUT(0))), Round(Send(5, OUT(0)))]):
+    ...     print(round_)
+    receive arrived[0] from 5; partial[0] = in[0] ⊕ arrived[0]
+    send partial[0] to 3
+    """
+    there = list(_backwards(rounds))
+    passed_on = {slot.block for round_ in there for recv in round_.recvs for slot in recv.slots}
+    sums: dict[Block, Slot] = {}
+
+    def so_far(block: Block) -> Slot:
+        return sums.get(block, IN(block))
+
+    for round_ in there:
+        arriving = [
+            Recv(op.peer, *(Space(f"arrived {i}" if i else "arrived")(slot.block) for slot in op.slots))
+            for i, op in enumerate(reversed(round_.sends))]
+        leaving = [Send(op.peer, *(so_far(slot.block) for slot in op.slots)) for op in reversed(round_.recvs)]
+        added: list[Reduce] = []
+        for arrived in (slot for recv in arriving for slot in recv.slots):
+            total = (_PARTIAL if arrived.block in passed_on else OUT)(arrived.block)
+            added.append(Reduce(total, so_far(arrived.block), arrived))
+            sums[arrived.block] = total
+        yield Round(*arriving, *leaving, *added, phase=round_.phase)
+
+
+_PARTIAL = Space("partial")
+
+
+def _backwards(rounds: Iterable[Round]) -> Iterator[Round]:
+    for round_ in reversed(tuple(rounds)):
+        if any(isinstance(op, Reduce) for op in round_.local):
+            raise TypeError("a schedule that reduces cannot be reversed")
+        yield round_
