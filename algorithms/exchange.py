@@ -1,53 +1,46 @@
-"""Dissemination and pairwise exchange: Bruck's algorithms and the two orders of an all-to-all in pairs."""
+"""Exchange with one partner after the other: an all-gather between neighbours, and the orders of an all-to-all in pairs."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-from treering.core import ALL_GATHER, ALL_TO_ALL, IN, OUT, POWER_OF_TWO, Copy, Recv, Round, Send, Slot, Space, algorithm
+from treering.core import ALL_GATHER, ALL_TO_ALL, EVEN, IN, OUT, POWER_OF_TWO, Copy, Parameter, Recv, Round, Send, algorithm
 
-HELD = Space("held")
+WINDOW = Parameter("window", default=32, minimum=1, meaning="how many ranks to exchange with at once")
 BRUCK = "Bruck, Ho, Kipnis, Upfal & Weathersby, IEEE TPDS 8(11), 1997"
 
 
-@algorithm(ALL_GATHER, "bruck", family="halving", source=BRUCK)
+@algorithm(ALL_GATHER, "neighbour-exchange", family="ring", requires=[EVEN], source="Chen et al., CLUSTER 2005; Open MPI")
 def all_gather(rank: int, size: int) -> Iterator[Round]:
-    """Send all that one has to the rank at distance 1, 2, 4, … on the left.
+    """Swap with the two neighbours in turn, handing on the pair of blocks that came last.
 
-    Rounds: ``ceil_log2(size)``. Sent: ``(size - 1) / size``.
+    Rounds: ``size / 2``. Sent: ``(size - 1) / size``.
     """
+    def pair(i: int) -> list[int]:
+        """The blocks that this rank has got in round i; at first those of itself and its neighbour."""
+        away = (i + 1) // 2 * (-1 if (i + rank) % 2 else 1)
+        first = 2 * (rank // 2 + away) % size
+        return [first, first + 1]
+
+    peers = [rank + 1, rank - 1] if rank % 2 == 0 else [rank - 1, rank + 1]
     yield Round(Copy(OUT(rank), IN(rank)))
-    distance = 1
-    while distance < size:
-        right, left = (rank + distance) % size, (rank - distance) % size
-        many = range(min(distance, size - distance))
-        yield Round(
-            Send(left, *(OUT((rank + i) % size) for i in many)), Recv(right, *(OUT((right + i) % size) for i in many)))
-        distance *= 2
+    yield Round(Send(peers[0], OUT(rank)), Recv(peers[0], OUT(peers[0])))
+    for i in range(1, size // 2):
+        peer = peers[i % 2] % size
+        yield Round(Send(peer, *map(OUT, pair(i - 1))), Recv(peer, *map(OUT, pair(i))))
 
 
-@algorithm(ALL_TO_ALL, "bruck", family="halving", source=BRUCK)
-def all_to_all(rank: int, size: int) -> Iterator[Round]:
-    """Send every block by the binary digits of its way: at distance 1 those with an odd way, then 2, 4, …
+@algorithm(ALL_TO_ALL, "scattered", family="direct", parameters=[WINDOW], source="MPICH, scattered")
+def all_to_all_scattered(rank: int, size: int, window: int) -> Iterator[Round]:
+    """Send to everyone and receive from everyone, to and from no more ranks at once than the window allows.
 
-    Rounds: ``ceil_log2(size)``. Sent: ``sum(way.bit_count() for way in range(size)) / size``.
+    Rounds: ``size - 1``. Sent: ``(size - 1) / size``.
     """
-    def passing(at: int, distance: int, walked: int) -> list[tuple[int, int]]:
-        """The blocks, lying at a rank, that move by a distance; of their ways they have walked the digits below a mask."""
-        ways = [way for way in range(size) if way & distance]
-        return [((at - (way & walked)) % size, (at - (way & walked) + way) % size) for way in ways]
-
-    def place(block: tuple[int, int]) -> Slot:
-        return IN(block) if block[0] == rank else OUT(block) if block[1] == rank else HELD(block)
-
     yield Round(Copy(OUT((rank, rank)), IN((rank, rank))))
-    distance = 1
-    while distance < size:
-        out = passing(rank, distance, distance - 1)
-        arriving = passing(rank, distance, 2 * distance - 1)
+    for first in range(1, size, window):
+        pairs = [((rank + i) % size, (rank - i) % size) for i in range(first, min(first + window, size))]
         yield Round(
-            Send((rank + distance) % size, *map(place, out)), Recv((rank - distance) % size, *map(place, arriving)))
-        distance *= 2
+            *(Send(to, IN((rank, to))) for to, _ in pairs), *(Recv(back, OUT((back, rank))) for _, back in pairs))
 
 
 @algorithm(ALL_TO_ALL, "pairwise", family="direct", source=BRUCK)

@@ -88,7 +88,7 @@ def folded(
         yield Round(Send(rank - 1, *map(IN, everything)), phase="fold")
         return
     place = fold.position(rank)
-    rounds = on_group(core(place, fold.active), [fold.rank(q) for q in range(fold.active)], members)
+    rounds = on_group(core(place, fold.active), fold.rank, members)
     if len(fold.members(place)) == 2:
         yield Round(
             Recv(rank + 1, *map(ARRIVED, everything)), *(Reduce(FOLDED(b), IN(b), ARRIVED(b)) for b in everything),
@@ -159,8 +159,7 @@ def all_gather(rank: int, size: int) -> Iterator[Round]:
         place = fold.position(rank)
         if len(fold.members(place)) == 2:
             yield Round(Recv(rank + 1, OUT(rank + 1)))
-        ranks = [fold.rank(q) for q in range(fold.active)]
-        yield from in_result(on_group(double(place, fold.active), ranks, fold.members))
+        yield from in_result(on_group(double(place, fold.active), fold.rank, fold.members))
     yield from unfold(rank, fold, rest)
 
 

@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 
 import pytest
-from cases import ALGORITHMS, by_hand
+from cases import ALGORITHMS, by_hand, schedules
 from hypothesis import given
 from hypothesis import strategies as st
 from treering.algorithms import ring, tree
 
 from treering.core import (
     ALL_GATHER,
+    BROADCAST,
     GATHER,
     IN,
     OUT,
     REDUCE,
+    REDUCE_SCATTER,
     SCATTER,
     Algorithm,
     Block,
@@ -33,6 +35,7 @@ from treering.core import (
     on_group,
     reverse,
     then,
+    transpose,
 )
 from treering.readers.match import Flaw
 from treering.readers.verify import verify
@@ -102,9 +105,33 @@ def test_a_movement_backwards_moves_everything_back(scatter: Schedule) -> None:
     verify(by_hand(SCATTER, scatter.size, lambda rank: reverse(gather.program(rank))))
 
 
-def test_a_reduction_has_no_reverse() -> None:
+@pytest.mark.parametrize("backwards", [reverse, lambda rounds: transpose(0, rounds)])
+def test_a_reduction_has_no_reverse(backwards: Callable[[Iterable[Round]], Iterable[Round]]) -> None:
     with pytest.raises(TypeError, match="cannot be reversed"):
-        list(reverse(tree.reduce(0, 4, 0)))
+        list(backwards(tree.reduce(0, 4, 0)))
+
+
+OPPOSITES = {BROADCAST: REDUCE, ALL_GATHER: REDUCE_SCATTER}
+
+
+@pytest.mark.parametrize("algorithm", [a for a in ALGORITHMS if a.collective in OPPOSITES], ids=str)
+def test_what_brings_no_block_twice_reduces_backwards(algorithm: Algorithm) -> None:
+    for schedule in schedules(algorithm, range(2, 8)):
+        backwards = replace(
+            schedule, collective=OPPOSITES[schedule.collective], in_order=False,
+            program=lambda rank, forwards=schedule.program: transpose(rank, forwards(rank)))
+        if brings_a_block_twice(schedule):
+            with pytest.raises(Flaw, match=r"twice|holds nothing|while its memory"):
+                verify(backwards)
+        else:
+            verify(backwards)
+
+
+def brings_a_block_twice(schedule: Schedule) -> bool:
+    arrivals = [[slot.block for round_ in schedule.rounds(rank) for recv in round_.recvs for slot in recv.slots]
+                for rank in range(schedule.size)]
+    own = [[slot.block for slot in schedule.collective.before(rank, schedule.case)] for rank in range(schedule.size)]
+    return any(len(set(blocks)) < len(blocks) for blocks in map(list.__add__, arrivals, own))
 
 
 def test_what_scattered_gathers_over_the_same_messages() -> None:

@@ -16,7 +16,7 @@ from treering.readers.count import count
 from treering.readers.sweep import prove
 from treering.table import load
 
-KEY = ("all-gather", "neighbour-exchange")
+KEY = ("all-to-all", "tournament")
 
 
 @pytest.fixture(autouse=True)
@@ -30,9 +30,9 @@ def test_the_example_is_proved_and_as_good_as_it_says(tmp_path: Path) -> None:
     imported(contributed(), tmp_path)
     (proof,) = prove([(TABLE[KEY], {})], range(1, 41))
     assert proof.fault is None
-    assert list(proof.sizes) == list(range(2, 41, 2))
+    assert list(proof.sizes) == [1, *range(2, 41, 2)]
     for size in (2, 6, 20):
-        figures = count(treering.schedule("allgather", "neighbour_exchange", size))
+        figures = count(treering.schedule("alltoall", "tournament", size))
         assert claim(TABLE[KEY], "Rounds").at(size).agrees(figures.rounds, size=size)
         assert claim(TABLE[KEY], "Sent").at(size).agrees(figures.sent, size=size)
 
@@ -41,10 +41,10 @@ def test_the_example_is_listed_and_drawn(tmp_path: Path) -> None:
     from treering.cli.main import treering as program
 
     imported(contributed(), tmp_path)
-    listed = CliRunner().invoke(program, ["list", "all-gather"])
-    assert "neighbour-exchange" in listed.output
-    drawn = CliRunner().invoke(program, ["show", "all-gather", "neighbour-exchange", "-n", "6"])
-    assert "all-gather neighbour-exchange on 6 ranks: 3 rounds" in drawn.output
+    listed = CliRunner().invoke(program, ["list", "all-to-all"])
+    assert "tournament" in listed.output
+    drawn = CliRunner().invoke(program, ["show", "all-to-all", "tournament", "-n", "6"])
+    assert "all-to-all tournament on 6 ranks: 5 rounds" in drawn.output
 
 
 def test_commands_take_the_file(tmp_path: Path) -> None:
@@ -70,7 +70,7 @@ def test_a_file_that_is_none_is_refused(code: str | None, message: str, tmp_path
 
 
 def test_a_slip_in_the_example_is_found(tmp_path: Path) -> None:
-    slip = contributed().replace("(i + 1) // 2", "i // 2")
+    slip = contributed().replace("(i - rank)", "(i + rank)")
     assert slip != contributed()
     imported(slip, tmp_path)
     (proof,) = prove([(TABLE[KEY], {})], range(1, 41))

@@ -9,6 +9,7 @@ import pytest
 from cases import by_hand
 from oracle import judge
 from treering.algorithms import exchange, halving, ring
+from treering.algorithms.dissemination import all_to_all as bruck
 
 from treering.core import (
     ALL_REDUCE,
@@ -80,7 +81,7 @@ def sizes_first(rank: int, size: int) -> Iterator[Round]:
     def size_slots(slots: Iterable[Slot]) -> list[Slot]:
         return [SIZE_OF((slot.block[0], size + slot.block[1])) for slot in slots if isinstance(slot.block, tuple)]
 
-    for round_ in exchange.all_to_all(rank, size):
+    for round_ in bruck(rank, size, radix=2):
         yield from mapped([round_], size_slots)
         yield round_
 

@@ -1,6 +1,6 @@
 """Schedules, collectives, the record of an algorithm, and composition: all that an algorithm is written in."""
 
-from .algorithm import POWER_OF_TWO, TABLE, Algorithm, Parameter, Requirement, Schedule, algorithm, per_rank
+from .algorithm import EVEN, POWER_OF_TWO, TABLE, Algorithm, Parameter, Requirement, Schedule, algorithm, per_rank
 from .collective import (
     ALL_GATHER, ALL_REDUCE, ALL_TO_ALL, BARRIER, BROADCAST, COLLECTIVES, EXSCAN, GATHER, REDUCE, REDUCE_SCATTER, SCAN, SCATTER,
     Case, Collective)
@@ -10,7 +10,7 @@ from .group import Fold, Nodes
 from .schedule import IN, OUT, Block, Copy, Recv, Reduce, Round, Send, Slot, Space
 
 __all__ = [
-    "ALL_GATHER", "ALL_REDUCE", "ALL_TO_ALL", "BARRIER", "BROADCAST", "COLLECTIVES", "EXSCAN", "GATHER", "IN", "OUT",
+    "ALL_GATHER", "ALL_REDUCE", "ALL_TO_ALL", "BARRIER", "BROADCAST", "COLLECTIVES", "EVEN", "EXSCAN", "GATHER", "IN", "OUT",
     "POWER_OF_TWO", "REDUCE", "REDUCE_SCATTER", "SCAN", "SCATTER", "TABLE", "Algorithm", "Block", "Case", "Collective", "Copy",
     "Fold", "LaunchError", "Nodes", "Parameter", "Recv", "Reduce", "Refused", "Requirement", "Round", "Schedule",
     "ScheduleError", "Send", "Slot", "Space", "TreeringError", "UnknownName", "algorithm", "in_result", "merge", "moved",

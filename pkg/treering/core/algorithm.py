@@ -52,6 +52,7 @@ class Requirement:
 
 
 POWER_OF_TWO = Requirement("power of two", lambda size: size & (size - 1) == 0)
+EVEN = Requirement("multiple of two", lambda size: size % 2 == 0)
 
 
 @dataclass(frozen=True)
@@ -165,8 +166,8 @@ class Algorithm:
         return replace(self, name=self.spell(settings), parameters=tuple(fixed))
 
     def why_not(self, size: int) -> str | None:
-        """Why it cannot run on a number of ranks, or None."""
-        unmet = [r.text for r in self.requires if not r.holds(size)]
+        """Why it cannot run on a number of ranks, or None. A rank that is alone can run everything."""
+        unmet = [r.text for r in self.requires if size > 1 and not r.holds(size)]
         return f"{self} needs a number of ranks that is a {' and '.join(unmet)}, not {size}" if unmet else None
 
     def schedule(self, size: int, root: int = 0, **parameters: int) -> Schedule:

@@ -30,7 +30,8 @@ def _mapped(
 
 
 def on_group(
-    rounds: Iterable[Round], ranks: Sequence[int] | None = None, blocks: Callable[[int], Iterable[Block]] | None = None,
+    rounds: Iterable[Round], ranks: Sequence[int] | Callable[[int], int] = int,
+    blocks: Callable[[int], Iterable[Block]] | None = None,
 ) -> Iterator[Round]:
     """Run a schedule on a group of ranks, or on coarser or differently named blocks.
 
@@ -39,12 +40,13 @@ def on_group(
     rounds
         Of the schedule as the members see it, who are numbered from 0.
     ranks
-        The rank of each member; by default they are what they are.
+        The rank of each member, as a sequence or a function; by default they are what they are. One rank's rounds name few
+        of the others: of a large group a `range` or a function costs less than a list.
     blocks
         The blocks that each block of that schedule stands for; by default itself. They may be several: a broadcast of one
         block becomes one of many by ``blocks=lambda b: range(many)``.
     """
-    peer = int if ranks is None else ranks.__getitem__
+    peer = ranks if callable(ranks) else ranks.__getitem__
     if blocks is None:
         return mapped(rounds, lambda slots: slots, peer)
 
@@ -92,9 +94,7 @@ def reverse(rounds: Iterable[Round]) -> Iterator[Round]:
     def swapped(slot: Slot) -> Slot:
         return {IN.name: OUT, OUT.name: IN}[slot.space](slot.block) if slot.space in (IN.name, OUT.name) else slot
 
-    for round_ in reversed(tuple(rounds)):
-        if any(isinstance(op, Reduce) for op in round_.local):
-            raise TypeError("a schedule that reduces cannot be reversed")
+    for round_ in _backwards(rounds):
         yield Round(*(Copy(swapped(op.source), swapped(op.into)) for op in reversed(round_.local) if isinstance(op, Copy)))
         yield Round(
             *(Recv(op.peer, *map(swapped, op.slots)) for op in reversed(round_.sends)),
@@ -108,32 +108,51 @@ def merge(*schedules: Iterable[Round]) -> Iterator[Round]:
 
 
 def transpose(rank: int, rounds: Iterable[Round]) -> Iterator[Round]:
-    """Run a movement of copies backwards, adding up what comes back: broadcast becomes reduce, all-gather reduce-scatter.
+    """Run a movement of copies backwards as a reduction: a broadcast becomes a reduce, an all-gather a reduce-scatter.
 
-    The lower of two ranks stands on the left of the operator. So rank order is kept where the ranks that get a block from
-    another are a run beside those it has served before.
+    Where a rank sent copies of a block it now receives partial sums of it, and adds them to its own contribution; where a
+    block came from, there goes its sum. The lower of two ranks stands on the left of the operator, so rank order is kept
+    where the ranks that get a block from another are a run beside those that it has served before.
 
     Parameters
     ----------
     rank
         Whose rounds these are.
     rounds
-        Of a schedule without reductions that brings every rank each block once, from one rank that has it.
+        Of a schedule without reductions that brings a rank no block twice.
+
+    Examples
+    --------
+    >>> for round_ in transpose(4, [Round(Recv(3, OUT(0))), Round(Send(5, OUT(0)))]):
+    ...     print(round_)
+    receive from 5[0] from 5; partial[0] = in[0] ⊕ from 5[0]
+    send partial[0] to 3
     """
-    rounds = tuple(rounds)
-    arrives = {slot.block for round_ in rounds for recv in round_.recvs for slot in recv.slots}
-    held: dict[Block, Slot] = {}
+    there = list(_backwards(rounds))
+    passed_on = {slot.block for round_ in there for recv in round_.recvs for slot in recv.slots}
+    sums: dict[Block, Slot] = {}
 
-    def sums(peer: int, block: Block) -> Iterator[Reduce]:
-        mine, theirs = held.get(block, IN(block)), Space(f"from {peer}")(block)
-        held[block] = Space("partial")(block) if block in arrives else OUT(block)
-        yield Reduce(held[block], *((theirs, mine) if peer < rank else (mine, theirs)))
+    def so_far(block: Block) -> Slot:
+        return sums.get(block, IN(block))
 
-    for round_ in reversed(rounds):
-        if any(isinstance(op, Reduce) for op in round_.local):
-            raise TypeError("a schedule that reduces cannot be transposed")
-        give = [Send(op.peer, *(held.get(slot.block, IN(slot.block)) for slot in op.slots)) for op in reversed(round_.recvs)]
+    def added(peer: int, block: Block) -> Reduce:
+        sides = (Space(f"from {peer}")(block), so_far(block))
+        sums[block] = (_PARTIAL if block in passed_on else OUT)(block)
+        return Reduce(sums[block], *(sides if peer < rank else reversed(sides)))
+
+    for round_ in there:
         back = list(reversed(round_.sends))
-        take = [Recv(op.peer, *(Space(f"from {op.peer}")(slot.block) for slot in op.slots)) for op in back]
+        arriving = [Recv(op.peer, *(Space(f"from {op.peer}")(slot.block) for slot in op.slots)) for op in back]
+        leaving = [Send(op.peer, *(so_far(slot.block) for slot in op.slots)) for op in reversed(round_.recvs)]
         yield Round(
-            *give, *take, *(add for op in back for slot in op.slots for add in sums(op.peer, slot.block)), phase=round_.phase)
+            *arriving, *leaving, *[added(op.peer, slot.block) for op in back for slot in op.slots], phase=round_.phase)
+
+
+_PARTIAL = Space("partial")
+
+
+def _backwards(rounds: Iterable[Round]) -> Iterator[Round]:
+    for round_ in reversed(tuple(rounds)):
+        if any(isinstance(op, Reduce) for op in round_.local):
+            raise TypeError("a schedule that reduces cannot be reversed")
+        yield round_

@@ -8,7 +8,7 @@ each in one of the forms::
     Rounds: ``floor_log2(size)`` for a power of two, else ``floor_log2(size) + 2``.
 
 A formula is a Python expression; a ``/`` in it is exact. It may name ``size``, ``root``, the algorithm's parameters and what
-is in `NAMES`.
+is in `NAMES`; ``powers(base, limit)`` are 1, base, base², … below the limit.
 """
 
 from __future__ import annotations
@@ -40,6 +40,7 @@ MEANING = {
 
 FUNCTIONS: Mapping[str, Callable[..., object]] = {
     "ceil_log2": lambda n: (n - 1).bit_length(), "floor_log2": lambda n: n.bit_length() - 1,
+    "powers": lambda base, limit: [base ** i for i in range(limit.bit_length()) if base ** i < limit],
     "ceil_log": lambda n, base: _ceil_log(n, base), "levels": lambda size, fanout: _levels(size, fanout),
     "largest_branch": lambda size, radix: _largest_branch(size, radix),
     "ceil": math.ceil, "max": max, "min": min, "sum": sum, "range": range, "Fraction": Fraction,
@@ -111,7 +112,7 @@ def claim(algorithm: Algorithm, figure: str) -> Claim:
     match = _CLAIM.match(rest.lstrip())
     if not found or match is None:
         raise ScheduleError(f"{algorithm}: its docstring must say {figure}: ``formula``.")
-    at_most, formula, else_at_most, else_formula = match.groups()
+    at_most, formula, else_at_most, else_formula = (" ".join(part.split()) if part else part for part in match.groups())
     first = Formula(formula, bool(at_most))
     return Claim(first, Formula(else_formula, bool(else_at_most)) if else_formula else first)
 
