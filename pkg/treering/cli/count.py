@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
     from treering.core.algorithm import Algorithm
     from treering.core.collective import Collective
+    from treering.core.cost import weight
     from treering.readers.count import Figures
 
 KINDS = ("messages_sent", "bytes_sent", "bytes_received", "bytes_reduced", "bytes_copied")
@@ -58,7 +59,8 @@ def command(
         for record, given in chosen:
             # Many ranks take seconds; the line vanishes, and is not shown where there is no terminal.
             with Console(stderr=True).status(f"counting {record}"):
-                figures.append(count(record.schedule(ranks, root, **given), counts))
+                settings = record.settings(given, ranks, weight(size))
+                figures.append(count(record.schedule(ranks, root, **settings), counts))
         results += [(size, each) for each in figures]
         at = f", root {root}" if collective.rooted else ""
         click.echo(f"{collective} on {ranks} rank{'s' * (ranks > 1)}{at}, {size_text(size)} bytes: {meaning(collective)}")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import math
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import ClassVar, TypeAlias
@@ -10,6 +11,8 @@ from typing import ClassVar, TypeAlias
 from .collective import Case, Collective, partner
 from .errors import Refused, UnknownName
 from .schedule import Copy, Round
+
+_POWERS = (1, 2, 4, 8, 16, 32, 64)
 
 ScheduleFunction: TypeAlias = Callable[..., Iterable[Round]]
 """``f(rank, size, [root], **parameters)``, yielding the rounds of one rank."""
@@ -36,11 +39,22 @@ class Parameter:
     meaning: str
     best: Callable[[int, float], float] | None = None
 
+    @property
+    def usual(self) -> tuple[int, ...]:
+        """The values that are chosen for a payload of known weight; certificates are shipped for them."""
+        if self.best is None:
+            return (self.default,)
+        return tuple(value for value in _POWERS if value >= self.minimum)
+
     def value(self, size: int, weight: float | None = None) -> int:
-        """The value for a number of ranks and, if it is known, the weight of the payload."""
+        """The value for a number of ranks and, if it is known, the weight of the payload.
+
+        It is the best one rounded to a power of two: near the least cost the slope is small, and few values need a proof.
+        """
         if self.best is None or weight is None:
             return self.default
-        return max(self.minimum, round(self.best(size, weight)))
+        best = max(self.best(size, weight), 1.0)
+        return min(self.usual, key=lambda value: abs(math.log2(value / best)))
 
 
 @dataclass(frozen=True)
@@ -141,8 +155,10 @@ class Algorithm:
         kept = [Copy(slot, partner(slot)) for slot in self.collective.after(0, case) if slot not in given]
         return iter((Round(*kept),))
 
-    def settings(self, given: Mapping[str, int]) -> dict[str, int]:
-        """All parameters with their values, defaults filled in.
+    def settings(self, given: Mapping[str, int], size: int = 1, weight: float | None = None) -> dict[str, int]:
+        """All parameters with their values: those given, and others as suits a number of ranks and the weight of a payload.
+
+        Without a weight the others are at their defaults. See `Parameter` for what a weight is.
 
         Raises
         ------
@@ -157,7 +173,7 @@ class Algorithm:
                 raise UnknownName(f"{self} has no parameter {name!r}; it has {', '.join(known) or 'none'}")
             if value < known[name].minimum:
                 raise Refused(f"{self}: {name}={value} is less than {known[name].minimum}")
-        return {name: given.get(name, p.default) for name, p in known.items()}
+        return {name: given[name] if name in given else p.value(size, weight) for name, p in known.items()}
 
     def at(self, **parameters: int) -> Algorithm:
         """The same algorithm with other defaults, under the name that says so."""

@@ -20,6 +20,7 @@ from ..core.collective import (
     SCATTER,
     Collective,
 )
+from ..core.cost import weight
 from ..core.errors import Refused
 from ..readers.certificate import is_proved
 from ..table import algorithms_of, find_algorithm
@@ -35,8 +36,9 @@ _LONG = {
     BROADCAST: "scatter-ring", SCATTER: "linear", GATHER: "linear", REDUCE: "scatter-ring", ALL_GATHER: "ring",
     ALL_REDUCE: "ring", REDUCE_SCATTER: "ring", ALL_TO_ALL: "pairwise",
     SCAN: "chain", EXSCAN: "chain", BARRIER: "dissemination"}
-_IN_ORDER = {REDUCE: "binomial-in-order", ALL_REDUCE: "doubling", REDUCE_SCATTER: "reduce-then-scatter",
-    SCAN: "doubling", EXSCAN: "exchange"}
+_IN_ORDER = {
+    REDUCE: "binomial-in-order", ALL_REDUCE: "doubling", REDUCE_SCATTER: "reduce-then-scatter", SCAN: "doubling",
+    EXSCAN: "exchange"}
 
 
 @dataclass(frozen=True)
@@ -82,16 +84,23 @@ def choose(
     UnknownName, Refused
         If the one asked for does not exist, or cannot serve.
     """
-    if understood(asked) is not None:
-        algorithm, parameters = _asked(collective, size, in_order, asked)
-        return Choice(algorithm, tuple(sorted(parameters.items())), "asked for", size, root)
-    if in_order and not collective.repeats:
-        name, why = _IN_ORDER[collective], "the operator does not commute"
-    elif nbytes < SHORT:
-        name, why = _SHORT[collective], f"{nbytes} bytes are short, so few rounds"
+    given: dict[str, int] = {}
+    if (name := understood(asked)) is not None:
+        (algorithm, given), why = _asked(collective, size, in_order, name), "asked for"
     else:
-        name, why = _LONG[collective], f"{nbytes} bytes are long, so few bytes"
-    return Choice(find_algorithm(collective, name)[0], (), why, size, root)
+        name, why = _suitable(collective, nbytes, in_order)
+        algorithm, _ = find_algorithm(collective, name)
+    settings = algorithm.settings(given, size, weight(nbytes))
+    return Choice(algorithm, tuple(settings.items()), why, size, root)
+
+
+def _suitable(collective: Collective, nbytes: int, in_order: bool) -> tuple[str, str]:
+    """The name of an algorithm that suits, and why."""
+    if in_order and not collective.repeats:
+        return _IN_ORDER[collective], "the operator does not commute"
+    if nbytes < SHORT:
+        return _SHORT[collective], f"{nbytes} bytes are short, so few rounds"
+    return _LONG[collective], f"{nbytes} bytes are long, so few bytes"
 
 
 def understood(asked: Any) -> str | Algorithm | None:
