@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from treering.cli.options import ALGORITHM, COLLECTIVE, SIZES, file_option, refuse_existing, results_options
+from treering.core.cost import weight
 
 if TYPE_CHECKING:
     from rich.table import Table
 
     from treering.core.algorithm import Algorithm
     from treering.core.collective import Collective
-    from treering.core.cost import weight
     from treering.readers.count import Figures
 
 KINDS = ("messages_sent", "bytes_sent", "bytes_received", "bytes_reduced", "bytes_copied")

@@ -100,4 +100,5 @@ def _print_details(collective: Collective, rows: Sequence[dict[str, Any]]) -> No
         click.echo(f"{each['algorithm']}: {each['summary']}")
         for parameter in each["parameters"]:
             click.echo(f"  {parameter['name']}: {parameter['meaning']}")
-    click.echo(f"\nThe lower bounds on rounds and volume are met {TOGETHER[collective.name]}.")
+    if collective.name in TOGETHER:
+        click.echo(f"\nThe lower bounds on rounds and volume are met {TOGETHER[collective.name]}.")

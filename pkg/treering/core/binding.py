@@ -43,12 +43,10 @@ def bind(collective: Collective, case: Case, rank: int, rounds: Iterable[Round],
     """
     given = collective.place(rank, case, "in")
     result = collective.place(rank, case, "out")
-    if not (in_place and given and result):
+    if not (in_place and collective.runs_in_place(rank, case)):
         return Binding(given, result, {}, ())
-    inner, outer = (given, result) if len(given) <= len(result) else (result, given)
+    inner = given if len(given) <= len(result) else result
     cells = {slot: partner(slot) for slot in inner}
-    if missing := [slot for slot in cells.values() if slot not in set(outer)]:
-        raise AssertionError(f"{collective}: {missing[0]} has no place to run in")
     kept = {slot: KEPT(slot.block) for slot in _endangered(rounds, given, result)}
     before = tuple(Copy(kept[slot], cells.get(slot, slot)) for slot in given if slot in kept)
     return Binding(given, result, cells | kept, before)

@@ -84,6 +84,11 @@ class Collective:
         states = {**self.before(rank, case), **self.after(rank, case)}
         return tuple(slot for slot in states if slot.space == space)
 
+    def runs_in_place(self, rank: int, case: Case) -> bool:
+        """Whether a rank's two buffers can be one: it has both, and what is in the smaller has its place in the larger."""
+        inner, outer = sorted((self.place(rank, case, space) for space in (IN.name, OUT.name)), key=len)
+        return bool(inner) and {partner(slot) for slot in inner} <= set(outer)
+
     @property
     def one_buffer(self) -> bool:
         """Whether payload and result lie in one buffer by definition, as in broadcast."""

@@ -177,8 +177,8 @@ def _our_result(comm: Comm, algorithm: Algorithm, sample: Sample, in_place: bool
     """What our collective leaves in this rank's receive buffer, and how much it damaged besides."""
     rank, collective = comm.rank, sample.collective
     op = OPERATORS[sample.op] if collective.reduces else None
-    given, result = (len(collective.place(rank, sample.case, space)) for space in ("in", "out"))
-    if in_place and given and result:
+    result = len(collective.place(rank, sample.case, "out"))
+    if in_place and collective.runs_in_place(rank, sample.case):
         buffer = _Guarded(sample.in_place(rank))
         scatters = collective is SCATTER
         sendbuf, recvbuf = (buffer.data, MPI.IN_PLACE) if scatters else (MPI.IN_PLACE, buffer.data)
@@ -209,7 +209,7 @@ class _Guarded:
 def _own_result(comm: Comm, sample: Sample) -> NDArray[Any] | None:
     """What MPI's own collective gives, if it defines the operation."""
     reduces = sample.collective.reduces
-    if sample.collective is BARRIER or (reduces and not defines(sample.op, sample.dtype)):
+    if sample.collective not in OWN or (reduces and not defines(sample.op, sample.dtype)):
         return None
     send, recv = sample.given(comm.rank), sample.receives(comm.rank)
     world = MPI.Intracomm(comm)

@@ -13,7 +13,6 @@ from ..core.collective import (
     ALL_GATHER,
     ALL_REDUCE,
     ALL_TO_ALL,
-    BARRIER,
     BROADCAST,
     EXSCAN,
     GATHER,
@@ -48,8 +47,8 @@ OWN: dict[Collective, Own] = {
     ALL_TO_ALL: lambda comm, send, recv, root, op: comm.Alltoall(send, recv),
     SCAN: lambda comm, send, recv, root, op: comm.Scan(send, recv, op),
     EXSCAN: _exscan,
-    BARRIER: lambda comm, send, recv, root, op: comm.Barrier(),
 }
+"""For the collectives that leave a result, MPI's own; it has none for users' collectives."""
 
 PAIRS: dict[str, MPI.Datatype] = {
     "f4": MPI.FLOAT_INT, "f8": MPI.DOUBLE_INT, "i2": MPI.SHORT_INT, "i4": MPI.INT_INT, "i8": MPI.LONG_INT}

@@ -41,12 +41,7 @@ class Bounds:
 
 
 def bounds(collective: Collective, size: int) -> Bounds:
-    """The lower bounds of a collective on a number of ranks.
-
-    Raises
-    ------
-    KeyError
-        If none are known for the collective.
+    """The lower bounds of a collective on a number of ranks; of one that is a user's own, that it takes nothing or more.
 
     Examples
     --------
@@ -57,7 +52,7 @@ def bounds(collective: Collective, size: int) -> Bounds:
     all_but_own, nothing = Fraction(size - 1, size), Fraction(0)
     # A vector that nobody has in part already must leave, or reach, the root as a whole.
     whole = Fraction(size > 1)
-    volume, reduced = {
+    known = {
         "broadcast": (whole, nothing),
         "reduce": (whole, all_but_own),
         "scatter": (all_but_own, nothing),
@@ -71,9 +66,11 @@ def bounds(collective: Collective, size: int) -> Bounds:
         "exscan": (whole, max(nothing, Fraction(size - 2, size))),
         # Every rank must say that it has come; the payload is the token by which it does.
         "barrier": (whole, all_but_own),
-    }[collective.name]
+    }
+    if collective.name not in known:
+        return Bounds(0, nothing, nothing)
     # Who knows of one rank at most doubles in a round.
-    return Bounds((size - 1).bit_length(), volume, reduced)
+    return Bounds((size - 1).bit_length(), *known[collective.name])
 
 
 def met_by(algorithm: Algorithm) -> dict[str, bool]:
