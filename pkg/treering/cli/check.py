@@ -20,6 +20,9 @@ if TYPE_CHECKING:
 DEFAULT_SIZES = (0, 1, 17, 1024, 64 * 1024, 1024 * 1024)
 """Bytes: nothing, less than an element, fewer elements than ranks, and sizes in which every part is cut."""
 
+FEW = 3
+"""How many names are given of a long list."""
+
 
 def check_on_ranks(
     ranks: int | None, algorithms: Sequence[Algorithm], sizes: Sequence[int] | None, dtypes: Sequence[str],
@@ -93,7 +96,8 @@ def _proved(algorithms: Sequence[Algorithm], ranks: int) -> str:
     able = [algorithm for algorithm in algorithms if algorithm.why_not(ranks) is None]
     unproved = [str(algorithm) for algorithm in able if not is_proved(algorithm, ranks)]
     if unproved:
-        return f"Not yet proved for {ranks} ranks: {', '.join(unproved)}; treering verify -n {ranks} proves them."
+        names = ", ".join(unproved[:FEW]) + (f" and {len(unproved) - FEW} more" if len(unproved) > FEW else "")
+        return f"Not yet proved for {ranks} ranks: {names}; treering verify -n {ranks} proves them."
     return f"Proved for {ranks} ranks: all {len(able)}."
 
 
