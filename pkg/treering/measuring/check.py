@@ -212,7 +212,7 @@ class _Guarded:
 def _own_result(comm: Comm, sample: Sample) -> NDArray[Any] | None:
     """What MPI's own collective gives, if it defines the operation."""
     reduces = sample.collective.reduces
-    if sample.collective is BARRIER or reduces and not defines(sample.op, sample.dtype):
+    if sample.collective is BARRIER or (reduces and not defines(sample.op, sample.dtype)):
         return None
     send, recv = sample.given(comm.rank), sample.receives(comm.rank)
     world = MPI.Intracomm(comm)
