@@ -31,7 +31,7 @@ SENSI = "De Sensi et al., Bine trees, arXiv 2508.17311, 2025"
 
 def partner(place: int, step: int, size: int) -> int:
     """The place with which a place talks in a step."""
-    distance = (1 - (-2) ** (step + 1)) // 3
+    distance: int = (1 - (-2) ** (step + 1)) // 3
     return (place + (-distance if place % 2 else distance)) % size
 
 

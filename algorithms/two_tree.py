@@ -10,7 +10,21 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator
 
-from treering.core import ALL_REDUCE, BROADCAST, OUT, REDUCE, Parameter, Recv, Round, Send, algorithm, named, then, transpose
+from treering.core import (
+    ALL_REDUCE,
+    BROADCAST,
+    OUT,
+    REDUCE,
+    Parameter,
+    Recv,
+    Round,
+    Send,
+    Slot,
+    algorithm,
+    named,
+    then,
+    transpose,
+)
 
 SANDERS = "Sanders, Speck & Träff, Two-tree algorithms, Parallel Computing 35(12), 2009"
 
@@ -64,7 +78,7 @@ def colour(label: int, members: int) -> int:
 
 
 def first_round(label: int, members: int, tree: int) -> int:
-    """The first round in which a label takes a segment in one of the trees: soon after its parent, in a round of its colour."""
+    """The round in which a label takes the first segment in one of the trees: after its parent, at its colour's turn."""
     if label == 0:
         return -1
     soonest = first_round(parent(label, members), members, tree) + 1
@@ -72,21 +86,24 @@ def first_round(label: int, members: int, tree: int) -> int:
 
 
 def pour(label: int, members: int, segments: int, rank: Callable[[int], int]) -> Iterator[Round]:
-    """Hand half of the segments down each tree, as one of the members or, if there is a rank for 0, the source."""
-    messages: list[tuple[int, int, type[Send | Recv], int]] = []
+    """Hand half of the segments down each tree, as one of the members or as the source, if that is a rank."""
+    takes: list[tuple[int, int, int]] = []
+    gives: list[tuple[int, int, int]] = []
     for tree in (0, 1):
-        image = mirrored if tree else lambda same, members: same
-        place = image(label, members)
-        ends = [(place, Recv, parent(place, members))] if place else []
-        ends += [(child, Send, child) for child in children(place, members)]
-        for below, kind, other in ends:
-            peer = rank(image(other, members))
-            if peer >= 0:
-                messages.append((first_round(below, members, tree), tree, kind, peer))
-    for now in range(max(start for start, *_ in messages) + 2 * segments):
-        yield Round(*(
-            kind(peer, OUT(tree * segments + (now - start) // 2)) for start, tree, kind, peer in messages
-            if (now - start) % 2 == 0 and 0 <= now - start < 2 * segments))
+        place = mirrored(label, members) if tree else label
+        near = [(first_round(child, members, tree), child, gives) for child in children(place, members)]
+        near += [(first_round(place, members, tree), parent(place, members), takes)] if place else []
+        for start, other, messages in near:
+            messages.append((start, tree, rank(mirrored(other, members) if tree else other)))
+
+    def due(messages: list[tuple[int, int, int]], now: int) -> Iterator[tuple[int, Slot]]:
+        for start, tree, peer in messages:
+            segment, wait = divmod(now - start, 2)
+            if not wait and 0 <= segment < segments and peer >= 0:
+                yield peer, OUT(tree * segments + segment)
+
+    for now in range(max(start for start, *_ in takes + gives) + 2 * segments):
+        yield Round(*(Send(*message) for message in due(gives, now)), *(Recv(*message) for message in due(takes, now)))
 
 
 @algorithm(BROADCAST, "two-tree", family="tree", blocks=halves_of, parameters=[SEGMENTS], source=SANDERS)

@@ -2,8 +2,8 @@
 
 from .algorithm import POWER_OF_TWO, TABLE, Algorithm, Parameter, Requirement, Schedule, algorithm, per_rank
 from .collective import (
-    ALL_GATHER, ALL_REDUCE, ALL_TO_ALL, BARRIER, BROADCAST, COLLECTIVES, EXSCAN, GATHER, REDUCE, REDUCE_SCATTER, SCAN, SCATTER,
-    Case, Collective)
+    ALL_GATHER, ALL_REDUCE, ALL_TO_ALL, BARRIER, BROADCAST, COLLECTIVES, EXSCAN, GATHER, REDUCE, REDUCE_SCATTER, SCAN,
+    SCATTER, Case, Collective)
 from .compose import in_result, moved, named, on_group, reverse, then, transpose
 from .errors import LaunchError, Refused, ScheduleError, TreeringError, UnknownName
 from .group import Fold
@@ -11,8 +11,8 @@ from .schedule import IN, OUT, Block, Copy, Recv, Reduce, Round, Send, Slot, Spa
 
 __all__ = [
     "ALL_GATHER", "ALL_REDUCE", "ALL_TO_ALL", "BARRIER", "BROADCAST", "COLLECTIVES", "EXSCAN", "GATHER", "IN", "OUT",
-    "POWER_OF_TWO", "REDUCE", "REDUCE_SCATTER", "SCAN", "SCATTER", "TABLE", "Algorithm", "Block", "Case", "Collective", "Copy",
-    "Fold", "LaunchError", "Parameter", "Recv", "Reduce", "Refused", "Requirement", "Round", "Schedule", "ScheduleError",
-    "Send", "Slot", "Space", "TreeringError", "UnknownName", "algorithm", "in_result", "moved", "named", "on_group", "per_rank",
-    "reverse", "then", "transpose",
+    "POWER_OF_TWO", "REDUCE", "REDUCE_SCATTER", "SCAN", "SCATTER", "TABLE", "Algorithm", "Block", "Case", "Collective",
+    "Copy", "Fold", "LaunchError", "Parameter", "Recv", "Reduce", "Refused", "Requirement", "Round", "Schedule",
+    "ScheduleError", "Send", "Slot", "Space", "TreeringError", "UnknownName", "algorithm", "in_result", "moved", "named",
+    "on_group", "per_rank", "reverse", "then", "transpose",
 ]

@@ -42,8 +42,8 @@ class Comm(MPI.Intracomm):
     """An mpi4py communicator whose collectives on buffers run on treering; all else is mpi4py's.
 
     Broadcast, scatter, gather, reduce, all-gather, all-reduce, reduce-scatter, all-to-all, scan, exscan and barrier take,
-    besides mpi4py's arguments, ``algorithm=``: a name such as ``"ring"`` or ``"chain:segments=16"``, or the algorithm itself. Without it one
-    is chosen that suits the size; `explain` says which.
+    besides mpi4py's arguments, ``algorithm=``: a name such as ``"ring"`` or ``"chain:segments=16"``, or the algorithm itself.
+    Without it one is chosen that suits the size; `explain` says which.
 
     Parameters
     ----------
