@@ -2,9 +2,12 @@
 
 from . import (
     barrier,
+    bine,
     circulant,
     circulant_blocks,
+    composed,
     dissemination,
+    dual_root,
     exchange,
     halving,
     hierarchical,
@@ -13,13 +16,17 @@ from . import (
     prefix,
     ring,
     tree,
+    two_tree,
 )
 
 __all__ = [
     "barrier",
+    "bine",
     "circulant",
     "circulant_blocks",
+    "composed",
     "dissemination",
+    "dual_root",
     "exchange",
     "halving",
     "hierarchical",
@@ -28,4 +35,5 @@ __all__ = [
     "prefix",
     "ring",
     "tree",
+    "two_tree",
 ]
