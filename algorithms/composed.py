@@ -18,7 +18,7 @@ from treering.core import (
     then,
 )
 
-from . import exchange, linear, ring, tree
+from . import dissemination, linear, ring, tree
 
 PHASES = Parameter(
     "segments", default=4, minimum=1, meaning="slices of every block that go around one after the other",
@@ -32,7 +32,7 @@ def broadcast_bruck(rank: int, size: int, root: int) -> Iterator[Round]:
     Rounds: ``2 * ceil_log2(size)``. Sent: ``2 * (size - 1) / size``.
     """
     scattered = named("scatter", in_result(tree.scatter(rank, size, root)))
-    yield from then(scattered, named("all-gather", exchange.all_gather(rank, size)))
+    yield from then(scattered, named("all-gather", dissemination.all_gather(rank, size, radix=2)))
 
 
 @algorithm(BROADCAST, "scatter-linear", family="direct", blocks=per_rank, source="textbook")

@@ -14,11 +14,13 @@ from treering.algorithms import ring, tree
 from treering.core import (
     ALL_GATHER,
     BROADCAST,
+    EXSCAN,
     GATHER,
     IN,
     OUT,
     REDUCE,
     REDUCE_SCATTER,
+    SCAN,
     SCATTER,
     Algorithm,
     Block,
@@ -61,7 +63,8 @@ def relabelled(algorithm: Algorithm, order: list[int]) -> Schedule:
 
 @given(st.data())
 def test_ranks_may_change_places(data: st.DataObject) -> None:
-    algorithm = data.draw(st.sampled_from(ALGORITHMS))
+    # Scans are left out: what a rank ends with depends on its place in rank order.
+    algorithm = data.draw(st.sampled_from([a for a in ALGORITHMS if a.collective not in (SCAN, EXSCAN)]))
     sizes = [size for size in range(1, 10) if algorithm.why_not(size) is None]
     size = data.draw(st.sampled_from(sizes))
     verify(relabelled(algorithm, data.draw(st.permutations(range(size)))))

@@ -54,8 +54,8 @@ def test_commands_take_the_file(tmp_path: Path) -> None:
     path.write_text(contributed(), encoding="utf-8")
     proved = CliRunner().invoke(program, ["verify", "-f", str(path), "-n", "1-12"])
     assert proved.exit_code == 0
-    assert "1 algorithm, 6 cases" in proved.output
-    assert "neighbour-exchange" in proved.output
+    assert "1 algorithm, 7 cases" in proved.output
+    assert "tournament" in proved.output
 
 
 @pytest.mark.parametrize(("code", "message"), [

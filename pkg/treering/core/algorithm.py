@@ -29,7 +29,7 @@ class Parameter:
     minimum
         The least value that makes sense.
     best
-        Maps ``(size, weight)`` to the value that costs least in the α-β model. The weight of a payload of m bytes is mβ/α:
+        Maps ``(size, weight)``, of two ranks or more, to the value that costs least in the α-β model. The weight of a payload of m bytes is mβ/α:
         how many messages' latency it takes to send.
     """
 
@@ -51,7 +51,7 @@ class Parameter:
 
         It is the best one rounded to a power of two: near the least cost the slope is small, and few values need a proof.
         """
-        if self.best is None or weight is None:
+        if self.best is None or weight is None or size < 2:
             return self.default
         best = max(self.best(size, weight), 1.0)
         return min(self.usual, key=lambda value: abs(math.log2(value / best)))
