@@ -29,8 +29,8 @@ class Parameter:
     minimum
         The least value that makes sense.
     best
-        Maps ``(size, weight)``, of two ranks or more, to the value that costs least in the α-β model. The weight of a payload of m bytes is mβ/α:
-        how many messages' latency it takes to send.
+        Maps ``(size, weight)``, of two ranks or more, to the value that costs least in the α-β model. The weight of a payload
+        of m bytes is mβ/α: how many messages' latency it takes to send.
     """
 
     name: str
