@@ -58,7 +58,7 @@ def test_the_one_asked_for_runs_whatever_the_size() -> None:
 
 @pytest.mark.parametrize(("collective", "asked", "message"), [
     (ALL_REDUCE, "rnig", "all-reduce has no algorithm 'rnig'; it has ring, "),
-    (ALL_REDUCE, "chain:segments=2", "all-reduce has no algorithm 'chain'"),
+    (ALL_REDUCE, "line:segments=2", "all-reduce has no algorithm 'line'"),
     (BROADCAST, "chain:slices=2", "broadcast chain has no parameter 'slices'; it has segments"),
     (BROADCAST, "chain:segments=0", "broadcast chain: segments=0 is less than 1"),
     (BROADCAST, "chain:segments=two", "name=number, not 'segments=two'"),
