@@ -22,6 +22,7 @@ from treering.core import (
     REDUCE_SCATTER,
     SCAN,
     SCATTER,
+    TABLE,
     Algorithm,
     Block,
     Copy,
@@ -176,3 +177,25 @@ def test_what_is_put_together_in_the_wrong_order_is_rejected(size: int) -> None:
 
     with pytest.raises(Flaw, match=r"reads out.0., which holds nothing yet"):
         verify(by_hand(REDUCE, size, program))
+
+
+@pytest.mark.parametrize("name", ["binomial", "k-nomial", "chain", "k-ary", "k-chain", "two-tree", "linear"])
+@pytest.mark.parametrize("size", [2, 3, 6, 9])
+def test_a_broadcast_transposed_is_a_reduction(name: str, size: int) -> None:
+    algorithm = TABLE["broadcast", name]
+    for root in range(size):
+        forward = algorithm.schedule(size, root)
+        programs = [list(transpose(rank, forward.program(rank))) for rank in range(size)]
+        verify(by_hand(REDUCE, size, programs.__getitem__, blocks=forward.case.blocks, root=root))
+
+
+@pytest.mark.parametrize("name", ["ring", "bruck", "linear"])
+@pytest.mark.parametrize("size", [2, 3, 6, 9])
+def test_an_all_gather_transposed_is_a_reduce_scatter(name: str, size: int) -> None:
+    forward = TABLE["all-gather", name].schedule(size)
+    verify(by_hand(REDUCE_SCATTER, size, lambda rank: transpose(rank, forward.program(rank))))
+
+
+def test_a_reduction_cannot_be_transposed() -> None:
+    with pytest.raises(TypeError, match="reduces cannot be transposed"):
+        list(transpose(0, TABLE["reduce", "binomial"].schedule(2).program(0)))
