@@ -2,6 +2,7 @@
 
 from . import (
     barrier,
+    binary_blocks,
     bine,
     circulant,
     circulant_blocks,
@@ -11,16 +12,20 @@ from . import (
     exchange,
     halving,
     hierarchical,
+    in_order,
     linear,
+    multiplying,
     pipeline,
     prefix,
     ring,
+    swing,
     tree,
     two_tree,
 )
 
 __all__ = [
     "barrier",
+    "binary_blocks",
     "bine",
     "circulant",
     "circulant_blocks",
@@ -30,10 +35,13 @@ __all__ = [
     "exchange",
     "halving",
     "hierarchical",
+    "in_order",
     "linear",
+    "multiplying",
     "pipeline",
     "prefix",
     "ring",
+    "swing",
     "tree",
     "two_tree",
 ]

@@ -8,7 +8,7 @@ each in one of the forms::
     Rounds: ``floor_log2(size)`` for a power of two, else ``floor_log2(size) + 2``.
 
 A formula is a Python expression; a ``/`` in it is exact. It may name ``size``, ``root``, the algorithm's parameters and what
-is in `NAMES`; ``powers(base, limit)`` are 1, base, base², … below the limit.
+is in `NAMES` and `FUNCTIONS`.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from fractions import Fraction
 
 from ..core.algorithm import Algorithm
 from ..core.errors import ScheduleError
-from ..core.group import Fold
+from ..core.group import Fold, factors
 
 NAMES: Mapping[str, Callable[[int], int]] = {
     "active": lambda size: Fold(size).active,
@@ -35,6 +35,10 @@ MEANING = {
     "branch": "the ranks in the largest branch of a binomial tree",
     "largest_branch": "the ranks in the largest branch of a tree of that radix",
     "levels": "the levels below the root of a tree of that fan-out",
+    "digits": "of p and k, ⌊log_k p⌋, or 1 if k > p",
+    "leaning": "of p and k, ⌈p/a⌉ - 1 for the largest power a of k that is not more than p, or 0 if k > p",
+    "factors": "of p and k, those of p, not more than k unless they are prime",
+    "powers": "of k and p, 1, k, k², … below p",
 }
 """What these names, and functions that are not plain, stand for."""
 
@@ -43,6 +47,8 @@ FUNCTIONS: Mapping[str, Callable[..., object]] = {
     "powers": lambda base, limit: [base ** i for i in range(limit.bit_length()) if base ** i < limit],
     "ceil_log": lambda n, base: _ceil_log(n, base), "levels": lambda size, fanout: _levels(size, fanout),
     "largest_branch": lambda size, radix: _largest_branch(size, radix),
+    "digits": lambda n, radix: Fold(n, max(2, min(n, radix))).digits,
+    "leaning": lambda n, radix: Fold(n, max(2, min(n, radix))).leaning, "factors": factors,
     "ceil": math.ceil, "max": max, "min": min, "sum": sum, "range": range, "Fraction": Fraction,
 }
 
