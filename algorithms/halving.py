@@ -83,26 +83,41 @@ def folded(
     members: Callable[[int], Iterable[int]] | None = None,
 ) -> Iterator[Round]:
     """Run a reduction of a power of two of ranks on any number: those that lean give their vector to their neighbour first."""
-    everything = range(blocks)
-    if fold.leans(rank):
-        yield Round(Send(rank - 1, *map(IN, everything)), phase="fold")
+    everything, place = range(blocks), fold.position(rank)
+    first, *others = fold.members(place)
+    if rank != first:
+        yield Round(Send(first, *map(IN, everything)), phase="fold")
         return
-    place = fold.position(rank)
     rounds = on_group(core(place, fold.active), fold.rank, members)
-    if len(fold.members(place)) == 2:
+    if others:
+        arrived = {other: Space(f"arrived from {other - first} after") if other - first > 1 else ARRIVED for other in others}
         yield Round(
-            Recv(rank + 1, *map(ARRIVED, everything)), *(Reduce(FOLDED(b), IN(b), ARRIVED(b)) for b in everything),
-            phase="fold")
+            *(Recv(other, *map(arrived[other], everything)) for other in others),
+            *(Reduce(FOLDED(b), (IN if other == others[0] else FOLDED)(b), arrived[other](b))
+              for other in others for b in everything), phase="fold")
         rounds = moved(rounds, IN, FOLDED)
     yield from rounds
 
 
-def unfold(rank: int, fold: Fold, blocks: Iterable[int]) -> Iterator[Round]:
-    """Bring results to a rank that leans from the neighbour that acted for it."""
-    if fold.leans(rank):
-        yield Round(Recv(rank - 1, *map(OUT, blocks)), phase="unfold")
-    elif len(fold.members(fold.position(rank))) == 2:
-        yield Round(Send(rank + 1, *map(OUT, blocks)), phase="unfold")
+def unfold(rank: int, fold: Fold, blocks: Callable[[int], Iterable[int]]) -> Iterator[Round]:
+    """Bring results to ranks that lean from the neighbour that acted for them: to each the blocks that it wants."""
+    first, *others = fold.members(fold.position(rank))
+    if rank != first:
+        yield Round(Recv(first, *map(OUT, blocks(rank))), phase="unfold")
+    elif others:
+        yield Round(*(Send(other, *map(OUT, blocks(other))) for other in others), phase="unfold")
+
+
+def gathered(rank: int, fold: Fold, core: Callable[[int, int], Iterable[Round]]) -> Iterator[Round]:
+    """Run an all-gather of a power of two of ranks on any number: those that lean give a block first and get the others."""
+    first, *others = fold.members(fold.position(rank))
+    yield Round(Copy(OUT(rank), IN(rank)))
+    if rank != first:
+        yield Round(Send(first, OUT(rank)), phase="fold")
+    else:
+        yield Round(*(Recv(other, OUT(other)) for other in others), phase="fold")
+        yield from in_result(on_group(core(fold.position(rank), fold.active), fold.rank, fold.members))
+    yield from unfold(rank, fold, lambda other: [b for b in range(fold.size) if b != other])
 
 
 @algorithm(ALL_REDUCE, "doubling", family="halving", in_order=True, source=THAKUR)
@@ -114,7 +129,7 @@ def all_reduce_doubling(rank: int, size: int) -> Iterator[Round]:
     """
     fold = Fold(size)
     yield from folded(rank, fold, 1, exchange)
-    yield from unfold(rank, fold, [0])
+    yield from unfold(rank, fold, lambda _: [0])
 
 
 @algorithm(REDUCE_SCATTER, "halving", family="halving", source=THAKUR)
@@ -126,8 +141,7 @@ def reduce_scatter(rank: int, size: int) -> Iterator[Round]:
     """
     fold = Fold(size)
     yield from folded(rank, fold, size, halve, fold.members)
-    neighbour = fold.members(fold.position(rank))[-1]
-    yield from unfold(rank, fold, [neighbour])
+    yield from unfold(rank, fold, lambda leaning: [leaning])
 
 
 @algorithm(ALL_REDUCE, "halving-doubling", family="halving", blocks=lambda size: Fold(size).active, source=RABENSEIFNER)
@@ -140,7 +154,7 @@ def all_reduce(rank: int, size: int) -> Iterator[Round]:
     fold = Fold(size)
     yield from folded(
         rank, fold, fold.active, lambda *at: then(named("reduce-scatter", halve(*at)), named("all-gather", double(*at))))
-    yield from unfold(rank, fold, range(fold.active))
+    yield from unfold(rank, fold, lambda _: range(fold.active))
 
 
 @algorithm(ALL_GATHER, "doubling", family="halving", source=THAKUR)
@@ -150,17 +164,7 @@ def all_gather(rank: int, size: int) -> Iterator[Round]:
     Rounds: ``floor_log2(size)`` for a power of two, else ``floor_log2(size) + 2``.
     Sent: ``(size - 1) / size`` for a power of two, else at most ``3 * (size - 1) / size``.
     """
-    fold = Fold(size)
-    rest = [b for b in range(size) if b != (rank if fold.leans(rank) else rank + 1)]
-    yield Round(Copy(OUT(rank), IN(rank)))
-    if fold.leans(rank):
-        yield Round(Send(rank - 1, OUT(rank)))
-    else:
-        place = fold.position(rank)
-        if len(fold.members(place)) == 2:
-            yield Round(Recv(rank + 1, OUT(rank + 1)))
-        yield from in_result(on_group(double(place, fold.active), fold.rank, fold.members))
-    yield from unfold(rank, fold, rest)
+    yield from gathered(rank, Fold(size), double)
 
 
 @algorithm(SCATTER, "halving", family="halving", source="textbook")

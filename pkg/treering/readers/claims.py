@@ -8,7 +8,7 @@ each in one of the forms::
     Rounds: ``floor_log2(size)`` for a power of two, else ``floor_log2(size) + 2``.
 
 A formula is a Python expression; a ``/`` in it is exact. It may name ``size``, ``root``, the algorithm's parameters and what
-is in `NAMES`; ``powers(base, limit)`` are 1, base, base², … below the limit.
+is in `NAMES` and `FUNCTIONS`.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from fractions import Fraction
 
 from ..core.algorithm import Algorithm
 from ..core.errors import ScheduleError
-from ..core.group import Fold
+from ..core.group import Fold, factors
 
 NAMES: Mapping[str, Callable[[int], int]] = {
     "active": lambda size: Fold(size).active,
@@ -32,12 +32,18 @@ NAMES: Mapping[str, Callable[[int], int]] = {
 MEANING = {
     "active": "the largest power of two that is not more than p",
     "branch": "the ranks in the largest branch of a binomial tree",
+    "digits": "of p and k, ⌊log_k p⌋, or 1 if k > p",
+    "leaning": "of p and k, ⌈p/a⌉ - 1 for the largest power a of k that is not more than p, or 0 if k > p",
+    "factors": "of p and k, those of p, not more than k unless they are prime",
+    "powers": "of k and p, 1, k, k², … below p",
 }
 """What these names stand for."""
 
 FUNCTIONS: Mapping[str, Callable[..., object]] = {
     "ceil_log2": lambda n: (n - 1).bit_length(), "floor_log2": lambda n: n.bit_length() - 1,
     "powers": lambda base, limit: [base ** i for i in range(limit.bit_length()) if base ** i < limit],
+    "digits": lambda n, radix: Fold(n, max(2, min(n, radix))).digits,
+    "leaning": lambda n, radix: Fold(n, max(2, min(n, radix))).leaning, "factors": factors,
     "max": max, "min": min, "sum": sum, "range": range, "Fraction": Fraction,
 }
 
