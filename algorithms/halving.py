@@ -109,7 +109,7 @@ def unfold(rank: int, fold: Fold, blocks: Callable[[int], Iterable[int]]) -> Ite
 
 
 def gathered(rank: int, fold: Fold, core: Callable[[int, int], Iterable[Round]]) -> Iterator[Round]:
-    """Run an all-gather of a power of two of ranks on any number: those that lean give their block first, then get all."""
+    """Run an all-gather of a power of two of ranks on any number: those that lean give a block first and get the others."""
     first, *others = fold.members(fold.position(rank))
     yield Round(Copy(OUT(rank), IN(rank)))
     if rank != first:

@@ -4,8 +4,8 @@ In step s even ranks go ``(1 - (-2) ** (s + 1)) / 3`` to the right and odd ranks
 Swing reduces near first, with the most data between neighbours. Bine (binomial negabinary) is the same butterfly with the far
 partners first. Both of them are for even numbers of ranks; for odd ones circulant graphs do the same in as few rounds.
 
-Full vectors do not go this way: in an all-reduce by whole vectors over these partners ranks would add up in different ways,
-and so end with different bits.
+There is no all-reduce by whole vectors over these partners: ranks would add up in different ways, and so end with different
+bits.
 """
 
 from __future__ import annotations

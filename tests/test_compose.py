@@ -197,5 +197,5 @@ def test_an_all_gather_transposed_is_a_reduce_scatter(name: str, size: int) -> N
 
 
 def test_a_reduction_cannot_be_transposed() -> None:
-    with pytest.raises(TypeError, match="reduces cannot be transposed"):
+    with pytest.raises(TypeError, match="reduces cannot be reversed"):
         list(transpose(0, TABLE["reduce", "binomial"].schedule(2).program(0)))

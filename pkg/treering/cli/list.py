@@ -15,7 +15,7 @@ from treering.core.collective import ALL_TO_ALL, GATHER, SCATTER, Collective
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from treering.core.algorithm import Algorithm
+    from treering.core.algorithm import Algorithm, Parameter
 
 REMARKS = {
     SCATTER: "The binomial tree is recursive halving cut at powers of two; halving cuts evenly. Both take the same rounds.",
@@ -58,10 +58,16 @@ def row(algorithm: Algorithm) -> dict[str, Any]:
     return {
         "collective": algorithm.collective.name, "algorithm": algorithm.name, "family": algorithm.family,
         "order": _order(algorithm), "requires": [requirement.text for requirement in algorithm.requires],
-        "parameters": [vars(parameter) for parameter in algorithm.parameters],
+        "parameters": [_parameter(parameter) for parameter in algorithm.parameters],
         "rounds": str(claim(algorithm, "Rounds")), "sent": str(claim(algorithm, "Sent")), "meets": met_by(algorithm),
         "source": algorithm.source, "summary": algorithm.summary,
     }
+
+
+def _parameter(parameter: Parameter) -> dict[str, Any]:
+    return {
+        "name": parameter.name, "default": parameter.default, "minimum": parameter.minimum, "meaning": parameter.meaning,
+        "suits_the_payload": parameter.best is not None}
 
 
 def _order(algorithm: Algorithm) -> str:
