@@ -14,7 +14,7 @@ from . import halving, linear, tree
 PARTIAL, ARRIVED = Space("partial"), Space("arrived")
 RADIX = Parameter(
     "radix", default=2, minimum=2, meaning="how many times as many ranks one has heard of after every round",
-    best=lambda size, weight: 2)
+    best=lambda size, weight: 2, choices=RADICES)
 
 
 @algorithm(

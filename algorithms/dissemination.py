@@ -42,7 +42,7 @@ def best_radix(size: int, weight: float) -> float:
 
 
 RADIX = Parameter("radix", default=2, minimum=2, meaning="by which factor the distance grows")
-RADIX_TO_ALL = Parameter("radix", 2, 2, "the base in whose digits blocks walk their way", best_radix)
+RADIX_TO_ALL = Parameter("radix", 2, 2, "the base in whose digits blocks walk their way", best_radix, RADICES)
 AGGREGATION = Parameter(
     "aggregation", default=4, minimum=1, meaning="the most blocks that go in one message, rounded down to a power of two",
     best=lambda size, weight: size)

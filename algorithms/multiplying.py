@@ -54,8 +54,8 @@ def cost_of_parts(fold: Fold, weight: float) -> float:
     return (fold.radix - 1) * fold.digits + 2 * fold.leaning + weight * fold.leaning
 
 
-RADIX_OF_WHOLE = Parameter("radix", 4, 2, "how many ranks exchange with each other", best_radix(cost_of_whole))
-RADIX = Parameter("radix", 4, 2, "how many ranks exchange with each other", best_radix(cost_of_parts))
+RADIX_OF_WHOLE = Parameter("radix", 4, 2, "how many ranks exchange with each other", best_radix(cost_of_whole), RADICES)
+RADIX = Parameter("radix", 4, 2, "how many ranks exchange with each other", best_radix(cost_of_parts), RADICES)
 BASE = Parameter("base", 4, 2, "how many ranks exchange with each other at most, if their number has such factors",
                  lambda size, weight: 2)
 

@@ -35,7 +35,7 @@ K_NOMIAL = "k-nomial tree, as in MPICH, Open MPI and UCC"
 
 RADIX = Parameter(
     "radix", default=4, minimum=2, meaning="how many times as many ranks a level of the tree reaches",
-    best=lambda size, weight: 2)
+    best=lambda size, weight: 2, choices=RADICES)
 
 
 def span(place: int, size: int, radix: int) -> int:

@@ -12,8 +12,6 @@ from .collective import Case, Collective, partner
 from .errors import Refused, UnknownName
 from .schedule import Copy, Round
 
-_POWERS = (1, 2, 4, 8, 16, 32, 64)
-
 ScheduleFunction: TypeAlias = Callable[..., Iterable[Round]]
 """``f(rank, size, [root], **parameters)``, yielding the rounds of one rank."""
 
@@ -31,6 +29,8 @@ class Parameter:
     best
         Maps ``(size, weight)``, of two ranks or more, to the value that costs least in the α-β model. The weight of a payload
         of m bytes is mβ/α: how many messages' latency it takes to send.
+    choices
+        The values of which the nearest to the best is taken: near the least cost the slope is small, and few need a proof.
     """
 
     name: str
@@ -38,19 +38,17 @@ class Parameter:
     minimum: int
     meaning: str
     best: Callable[[int, float], float] | None = None
+    choices: tuple[int, ...] = (1, 2, 4, 8, 16, 32, 64)
 
     @property
     def usual(self) -> tuple[int, ...]:
         """The values that are chosen for a payload of known weight; certificates are shipped for them."""
         if self.best is None:
             return (self.default,)
-        return tuple(value for value in _POWERS if value >= self.minimum)
+        return tuple(value for value in self.choices if value >= self.minimum)
 
     def value(self, size: int, weight: float | None = None) -> int:
-        """The value for a number of ranks and, if it is known, the weight of the payload.
-
-        It is the best one rounded to a power of two: near the least cost the slope is small, and few values need a proof.
-        """
+        """The value for a number of ranks and, if it is known, the weight of the payload."""
         if self.best is None or weight is None or size < 2:
             return self.default
         best = max(self.best(size, weight), 1.0)
@@ -64,6 +62,9 @@ class Requirement:
     text: str
     holds: Callable[[int], bool]
 
+
+RADICES = (*range(2, 9), 16, 32, 64)
+"""The radices among which an algorithm chooses."""
 
 POWER_OF_TWO = Requirement("power of two", lambda size: size & (size - 1) == 0)
 EVEN = Requirement("multiple of two", lambda size: size % 2 == 0)
