@@ -76,8 +76,9 @@ def choose(
     UnknownName, Refused
         If the one asked for does not exist, or cannot serve.
     """
-    if understood(asked) is not None:
-        algorithm, parameters = _asked(collective, size, in_order, asked)
+    name_or_record = understood(asked)
+    if name_or_record is not None:
+        algorithm, parameters = _asked(collective, size, in_order, name_or_record)
         return Choice(algorithm, tuple(sorted(parameters.items())), "asked for", size, root)
     if in_order:
         name, why = _IN_ORDER[collective], "the operator does not commute"
