@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from treering.core import BARRIER, IN, OUT, Parameter, Recv, Reduce, Round, Send, Space, algorithm, named, then
+from treering.core import BARRIER, IN, OUT, RADICES, Parameter, Recv, Reduce, Round, Send, Space, algorithm, named, then
 
 from . import halving, linear, tree
 

@@ -13,6 +13,7 @@ from treering.core import (
     ALL_TO_ALL,
     IN,
     OUT,
+    RADICES,
     REDUCE_SCATTER,
     Copy,
     Parameter,

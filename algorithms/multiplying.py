@@ -15,6 +15,7 @@ from treering.core import (
     ALL_REDUCE,
     IN,
     OUT,
+    RADICES,
     REDUCE_SCATTER,
     Copy,
     Fold,

@@ -12,6 +12,7 @@ from treering.core import (
     GATHER,
     IN,
     OUT,
+    RADICES,
     REDUCE,
     REDUCE_SCATTER,
     SCATTER,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import replace
+from itertools import count
 from types import SimpleNamespace
 from typing import Any
 
@@ -19,8 +20,8 @@ from treering.table import TABLE, Algorithm
 
 pytestmark = pytest.mark.mpi
 
-SIZES = (0, 4, 68, 1300)
-"""Bytes: no element, one, some that no number of ranks divides, and enough for every block."""
+SIZES = (0, 68, 1300)
+"""Bytes: no element, some that no number of ranks divides, and enough for every block."""
 
 
 @pytest.mark.parametrize("algorithm", TABLE.values(), ids=str)
@@ -117,10 +118,11 @@ class Careless(Comm):
 
     def plan(self, collective: Any, sendbuf: Any, recvbuf: Any, *rest: Any, **more: Any) -> Any:
         plan = super().plan(collective, sendbuf, recvbuf, *rest, **more)
+        runs = count(1)
 
         def execute() -> None:
             plan.execute()
-            if self.rank == self.size - 1 and isinstance(sendbuf, np.ndarray) and isinstance(recvbuf, np.ndarray):
+            if next(runs) == 2 and self.rank == self.size - 1:  # the last run, so that nothing else goes wrong of it
                 self.damages(sendbuf, recvbuf)[...] += 1
 
         return SimpleNamespace(execute=execute)

@@ -74,7 +74,7 @@ def test_random_calls_do_what_mpi_does(ours: Comm) -> None:
 
     # All ranks must draw the same, and end together: nothing here may depend on the time or on an earlier run.
     @settings(
-        max_examples=300, derandomize=True, database=None, deadline=None, suppress_health_check=list(HealthCheck))
+        max_examples=200, derandomize=True, database=None, deadline=None, suppress_health_check=list(HealthCheck))
     @given(calls())
     def check(drawn: Drawn) -> None:
         assert len(set(own(ours).allgather(drawn))) == 1, "the ranks have drawn different calls"

@@ -92,17 +92,11 @@ def lent(spec: Any, parts: int = 1) -> Buffer:
 
 def _items(spec: Sequence[Any]) -> tuple[Any, Any, Any, MPI.Datatype | None]:
     """The array, count, displacement and datatype of a buffer given as a list; None for what is left to us."""
-    match spec:
-        case [array, MPI.Datatype() | str() as datatype]:
-            count, displacement = None, None
-        case [array, count]:
-            displacement, datatype = None, None
-        case [array, count, datatype]:
-            displacement = None
-        case [array, count, displacement, datatype]:
-            pass
-        case _:
-            raise Refused(f"a buffer is given as [array, count, datatype], not as {len(spec)} things")
+    if not 2 <= len(spec) <= 4:
+        raise Refused(f"a buffer is given as [array, count, datatype], not as {len(spec)} things")
+    array, *rest = spec
+    datatype = rest.pop() if len(rest) > 1 or isinstance(rest[0], (MPI.Datatype, str)) else None
+    count, displacement = (*rest, None, None)[:2]
     if isinstance(count, (list, tuple)) and len(count) == 2:
         count, displacement = count
     if isinstance(datatype, str):

@@ -85,8 +85,8 @@ def choose(
         If the one asked for does not exist, or cannot serve.
     """
     given: dict[str, int] = {}
-    if (name := understood(asked)) is not None:
-        (algorithm, given), why = _asked(collective, size, in_order, name), "asked for"
+    if (named := understood(asked)) is not None:
+        (algorithm, given), why = _asked(collective, size, in_order, named), "asked for"
     else:
         name, why = _suitable(collective, nbytes, in_order)
         algorithm, _ = find_algorithm(collective, name)

@@ -143,7 +143,8 @@ class Traffic(Collectives):
         short = {m for m in ledger.times if m.operation != "send" and m.payload <= SHORT_BYTES}
         for message in [*openers, *sorted(short, key=repr)]:  # in one order on all ranks, so that none waits for another
             for lane in self._lanes[message.group]:
-                lane.run(message, message.elements, self._arena)
+                for elements in self._pieces(message):
+                    lane.run(message, elements, self._arena)
 
     def communicators(self) -> Iterator[Any]:
         """Yield treering's communicators."""
