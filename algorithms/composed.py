@@ -22,7 +22,7 @@ from . import dissemination, linear, ring, tree
 
 PHASES = Parameter(
     "segments", default=4, minimum=1, meaning="slices of every block that go around one after the other",
-    best=lambda size, weight: 1)
+    best=lambda size, weight: 1, choices=(1,))
 
 
 @algorithm(BROADCAST, "scatter-bruck", family="halving", blocks=per_rank, source="Barnett et al., 1994; here with Bruck")

@@ -7,8 +7,9 @@ payload at different places; where they must meet, it is cut at all of them.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from itertools import product
+from typing import TypeAlias
 
 from treering.core import (
     ALL_GATHER,
@@ -42,6 +43,7 @@ from . import exchange, halving, ring, tree
 NODE = Parameter("node", default=4, minimum=1, meaning="ranks on a node, one after the other")
 HAN = "hierarchical, as Open MPI's han and UCC's cl/hier"
 HELD = Space("held")
+Pair: TypeAlias = tuple[int, int]
 
 
 def cuts(nodes: Nodes) -> int:
@@ -232,14 +234,22 @@ def all_to_all(rank: int, size: int, node: int) -> Iterator[Round]:
             tree.scatter(local, len(members), 0), members, lambda k: [(s, members[k]) for s in everyone])))
 
 
-def at(rank: int, blocks: Iterable[tuple[int, int]]) -> list[Slot]:
+def at(rank: int, blocks: Iterable[Pair]) -> list[Slot]:
     """Where blocks of an all-to-all lie on a rank: its own in its input, those for it in its result, others in passing."""
     return [(IN if block[0] == rank else OUT if block[1] == rank else HELD)(block) for block in blocks]
 
 
-def neighbours(members: range, local: int) -> Iterator[tuple[int, int]]:
-    """In each round of a pairwise exchange on a node, the place to send to and the one to receive from."""
-    return (((local + j) % len(members), (local - j) % len(members)) for j in range(1, len(members)))
+def on_node(
+    rank: int, nodes: Nodes, give: Callable[[int], list[Pair]], take: Callable[[int], list[Pair]], phase: str,
+) -> Iterator[Round]:
+    """A pairwise exchange on a node: which blocks go to its k-th rank, and which come from there."""
+    node, local = nodes.place(rank)
+    members = nodes.members(node)
+    for j in range(1, len(members)):
+        to, back = (local + j) % len(members), (local - j) % len(members)
+        send = [Send(members[to], *at(rank, given))] if (given := give(to)) else []
+        receive = [Recv(members[back], *at(rank, taken))] if (taken := take(back)) else []
+        yield Round(*send, *receive, phase=phase)
 
 
 @algorithm(ALL_TO_ALL, "two-hop", family="hierarchical", parameters=[NODE], source="node-aware, as 2DH in Tutel; Bienz et al.")
@@ -250,7 +260,7 @@ def all_to_all_two_hop(rank: int, size: int, node: int) -> Iterator[Round]:
     """
     nodes = Nodes.of(size, node)
     here, local = nodes.place(rank)
-    members = nodes.members(here)
+    members, everywhere = nodes.members(here), range(nodes.count)
 
     def entering(k: int, origins: Iterable[int]) -> list[int]:
         """The ranks of some nodes that send to ours by way of our k-th; on ours, each by its own."""
@@ -262,11 +272,9 @@ def all_to_all_two_hop(rank: int, size: int, node: int) -> Iterator[Round]:
         yield Round(
             Send(to[local % len(to)], *at(rank, [(rank, d) for d in to])),
             *(Recv(s, *at(rank, [(s, d) for d in members])) for s in entering(local, [back])), phase="between nodes")
-    for to_local, back_local in neighbours(members, local):
-        target, source = members[to_local], members[back_local]
-        yield Round(
-            Send(target, *at(rank, [(s, target) for s in entering(local, range(nodes.count))])),
-            Recv(source, *at(rank, [(s, rank) for s in entering(back_local, range(nodes.count))])), phase="within nodes")
+    yield from on_node(
+        rank, nodes, lambda k: [(s, members[k]) for s in entering(local, everywhere)],
+        lambda k: [(s, rank) for s in entering(k, everywhere)], "within nodes")
 
 
 @algorithm(ALL_TO_ALL, "three-step", family="hierarchical", parameters=[NODE], source="node-aware, Bienz et al.")
@@ -293,17 +301,14 @@ def all_to_all_three_step(rank: int, size: int, node: int) -> Iterator[Round]:
         return nodes.members(n)[((here - n) % nodes.count - 1) % len(nodes.members(n))]
 
     yield Round(Copy(OUT((rank, rank)), IN((rank, rank))))
-    for to, back in neighbours(members, local):
-        target, source = members[to], members[back]
-        yield Round(
-            Send(target, *at(rank, [(rank, d) for d in [target, *remote(to)]])),
-            Recv(source, *at(rank, [(source, d) for d in [rank, *remote(local)]])), phase="to who deals with a node")
+    yield from on_node(
+        rank, nodes, lambda k: [(rank, d) for d in (members[k], *remote(k))],
+        lambda k: [(members[k], d) for d in (rank, *remote(local))], "to who deals with a node")
     for i in range(1, nodes.count):
         to, back = (here + i) % nodes.count, (here - i) % nodes.count
         send = [Send(dealer(to), *at(rank, product(members, nodes.members(to))))] if deals(i) else []
         take = [Recv(dealer(back), *at(rank, product(nodes.members(back), members)))] if deals(nodes.count - i) else []
         yield Round(*send, *take, phase="between nodes")
-    for to, back in neighbours(members, local):
-        send = [Send(members[to], *at(rank, [(s, members[to]) for s in arrived]))] if (arrived := remote(local)) else []
-        take = [Recv(members[back], *at(rank, [(s, rank) for s in arriving]))] if (arriving := remote(back)) else []
-        yield Round(*send, *take, phase="to whom it is for")
+    yield from on_node(
+        rank, nodes, lambda k: [(s, members[k]) for s in remote(local)], lambda k: [(s, rank) for s in remote(k)],
+        "to whom it is for")

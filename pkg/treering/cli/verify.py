@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -124,19 +125,33 @@ def _row(proof: Proof) -> dict[str, Any]:
 
 
 def _ship() -> Exit:
-    """Prove what the shipped certificates do not cover as the sources are now, and write them anew."""
-    from treering.readers.certificate import SHIPPED, certify, is_proved, read, write
-    from treering.readers.sweep import all_roots
+    """Prove what the shipped certificates do not cover as the sources are now, and write them anew.
 
-    subjects: list[Subject] = [(record, {}) for record in _table(None)]
-    stale = [(record, given) for record, given in subjects if not all(
-        is_proved(record, size, root) for size in SIZES_PROVED if record.why_not(size) is None
-        for root in (all_roots(size) if record.collective.rooted else [0]))]
-    proofs = _prove(stale, SIZES_PROVED, "all")
-    names = {f"{record.collective} {record.name}" for record, _ in subjects}
-    kept = {name: certificate for name, certificate in read(SHIPPED).items() if name in names}
-    write(SHIPPED, kept | dict(certify(proofs)))
+    All roots are proved with default parameters, and some with the other values that are chosen for a payload.
+    """
+    from treering.readers.certificate import SHIPPED, certify, named, read, write
+
+    table: list[Subject] = [(record, {}) for record in _table(None)]
+    variants: list[Subject] = [(record, given) for record, _ in table for given in _variants(record)]
+    fresh = {name: certificate for name, certificate in read(SHIPPED).items() if certificate.source in _sources(table)}
+    stale = [[one for one in subjects if named(*one) not in fresh] for subjects in (table, variants)]
+    proofs = [*_prove(stale[0], SIZES_PROVED, "all"), *_prove(stale[1], SIZES_PROVED, "some")]
+    wanted = {named(*one) for one in (*table, *variants)}
+    write(SHIPPED, {name: c for name, c in (fresh | dict(certify(proofs))).items() if name in wanted})
     return Exit.WRONG if any(proof.fault for proof in proofs) else Exit.OK
+
+
+def _variants(record: Algorithm) -> list[dict[str, int]]:
+    """The settings of an algorithm, other than its defaults, that are chosen for some payload."""
+    names = [parameter.name for parameter in record.parameters]
+    settings = [dict(zip(names, values)) for values in product(*(p.usual for p in record.parameters))]
+    return [given for given in settings if given != record.settings({})]
+
+
+def _sources(subjects: Sequence[Subject]) -> set[str | None]:
+    from treering.readers.source import fingerprint
+
+    return {fingerprint(record) for record, _ in subjects}
 
 
 def _table(collective: Collective | None) -> list[Algorithm]:

@@ -56,14 +56,14 @@ def is_proved(algorithm: Algorithm, size: int, root: int = 0, parameters: Mappin
     source = fingerprint(algorithm)
     if source is None:
         return False
-    name = _name(algorithm, parameters or {})
+    name = named(algorithm, parameters or {})
     found = (known.get(name) for known in (_shipped(), _cached()))
     return any(c.source == source and c.covers(size, root) for c in found if c)
 
 
 def certify(proofs: Iterable[Proof]) -> Certificates:
     """Certificates of what proofs prove; none for an algorithm without source."""
-    return {_name(proof.algorithm, proof.parameters): certificate
+    return {named(proof.algorithm, proof.parameters): certificate
             for proof in proofs if (certificate := _certificate(proof))}
 
 
@@ -125,7 +125,8 @@ def _is_shipped(name: str, certificate: Certificate) -> bool:
     return shipped is not None and shipped.joined(certificate) == shipped and shipped.source == certificate.source
 
 
-def _name(algorithm: Algorithm, parameters: Mapping[str, int]) -> str:
+def named(algorithm: Algorithm, parameters: Mapping[str, int]) -> str:
+    """The name under which a certificate is kept."""
     return f"{algorithm.collective} {algorithm.spell(algorithm.settings(parameters))}"
 
 
