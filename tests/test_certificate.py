@@ -246,3 +246,6 @@ def test_the_shipped_certificates_are_of_the_present_source(algorithm: Algorithm
     sizes = {size for size in range(1, 65) if algorithm.why_not(size) is None}
     advice = "the source has changed since it was proved: run `treering verify --ship`"
     assert found and found.source == fingerprint(algorithm) and found.all_roots >= sizes, advice
+    for given in certificate.variants(algorithm):
+        found = shipped.get(certificate.named(algorithm, given))
+        assert found and found.source == fingerprint(algorithm) and found.all_roots | found.some_roots >= sizes, advice

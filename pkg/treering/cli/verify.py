@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -129,23 +128,16 @@ def _ship() -> Exit:
 
     All roots are proved with default parameters, and some with the other values that are chosen for a payload.
     """
-    from treering.readers.certificate import SHIPPED, certify, named, read, write
+    from treering.readers.certificate import SHIPPED, certify, named, read, variants, write
 
     table: list[Subject] = [(record, {}) for record in _table(None)]
-    variants: list[Subject] = [(record, given) for record, _ in table for given in _variants(record)]
+    variants: list[Subject] = [(record, given) for record, _ in table for given in variants(record)]
     fresh = {name: certificate for name, certificate in read(SHIPPED).items() if certificate.source in _sources(table)}
     stale = [[one for one in subjects if named(*one) not in fresh] for subjects in (table, variants)]
     proofs = [*_prove(stale[0], SIZES_PROVED, "all"), *_prove(stale[1], SIZES_PROVED, "some")]
     wanted = {named(*one) for one in (*table, *variants)}
     write(SHIPPED, {name: c for name, c in (fresh | dict(certify(proofs))).items() if name in wanted})
     return Exit.WRONG if any(proof.fault for proof in proofs) else Exit.OK
-
-
-def _variants(record: Algorithm) -> list[dict[str, int]]:
-    """The settings of an algorithm, other than its defaults, that are chosen for some payload."""
-    names = [parameter.name for parameter in record.parameters]
-    settings = [dict(zip(names, values)) for values in product(*(p.usual for p in record.parameters))]
-    return [given for given in settings if given != record.settings({})]
 
 
 def _sources(subjects: Sequence[Subject]) -> set[str | None]:

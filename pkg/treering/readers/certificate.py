@@ -14,6 +14,7 @@ import os
 import tempfile
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -59,6 +60,13 @@ def is_proved(algorithm: Algorithm, size: int, root: int = 0, parameters: Mappin
     name = named(algorithm, parameters or {})
     found = (known.get(name) for known in (_shipped(), _cached()))
     return any(c.source == source and c.covers(size, root) for c in found if c)
+
+
+def variants(algorithm: Algorithm) -> list[dict[str, int]]:
+    """The settings of an algorithm, other than its defaults, that are chosen for some payload."""
+    names = [parameter.name for parameter in algorithm.parameters]
+    settings = [dict(zip(names, values)) for values in product(*(p.usual for p in algorithm.parameters))]
+    return [given for given in settings if given != algorithm.settings({})]
 
 
 def certify(proofs: Iterable[Proof]) -> Certificates:
