@@ -21,7 +21,7 @@ from treering.core import (
 from . import dissemination, linear, ring, tree
 
 PHASES = Parameter(
-    "segments", default=4, minimum=1, meaning="slices of every block that go around one after the other",
+    "segments", default=2, minimum=1, meaning="slices of every block that go around one after the other",
     best=lambda size, weight: 1, choices=(1,))
 
 

@@ -31,7 +31,7 @@ REFRESH = 0.1
 @click.option("-n", "ranks", type=RANKS, help="Numbers of ranks, 1-64 unless given; with --run, one number.")
 @click.option(
     "--roots", type=click.Choice(["some", "all"]), default="some", show_default=True,
-    help="Prove all roots, or on more than 16 ranks only the first two, the middle and the last.")
+    help="Prove all roots, or on more than 16 ranks only the first, the middle and the last.")
 @click.option("--run", is_flag=True, help="Run the algorithms over MPI and compare with MPI's own collectives and numpy.")
 @click.option("-b", "sizes", type=SIZES, help="With --run: bytes of the payload, e.g. 0,1,17,1K,1M.")
 @click.option("--dtype", "dtypes", default="float32", show_default=True, help="With --run: datatypes, a list or 'all'.")
@@ -98,7 +98,7 @@ def _report(proofs: Sequence[Proof]) -> Table:
     rows = table("collective", "algorithm", "proved on ranks", "roots", "seconds", numbers=("seconds",))
     for proof in proofs:
         every = all(len(proof.roots(size)) == size for size in proof.sizes)
-        roots = "" if not proof.algorithm.collective.rooted else "all" if every else f"all up to {SMALL} ranks, then 4"
+        roots = "" if not proof.algorithm.collective.rooted else "all" if every else f"all up to {SMALL} ranks, then 3"
         sizes = spelled(proof.sizes) or "none"
         wrong = f"[red]; wrong on {proof.fault.size}[/red]" if proof.fault else ""
         rows.add_row(str(proof.algorithm.collective), proof.name, sizes + wrong, roots, f"{proof.seconds:.1f}")
