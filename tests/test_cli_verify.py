@@ -54,7 +54,7 @@ def test_a_collective_or_all(capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_roots(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["verify", "bcast", "binomial", "-n", "20"]) == Exit.OK
-    assert "all up to 16 ranks, then 4" in capsys.readouterr().out
+    assert "all up to 16 ranks, then 3" in capsys.readouterr().out
     assert run(["verify", "bcast", "binomial", "-n", "20", "--roots", "all"]) == Exit.OK
     assert "20 cases" in capsys.readouterr().out
 
