@@ -10,6 +10,7 @@ import pytest
 from mpi4py import MPI
 from together import refused
 
+from treering.core.collective import Case
 from treering.running.comm import Comm
 from treering.table import TABLE, Algorithm
 
@@ -52,11 +53,10 @@ def test_a_run_takes_no_new_memory(ours: Comm, algorithm: Algorithm) -> None:
         return
     collective, many = algorithm.collective, 1 << 16
     buffers = [np.ones(many * ours.size, np.int8) for _ in range(2)]
-    parts = {"broadcast": (0, 1), "scatter": (ours.size, 1), "gather": (1, ours.size), "reduce": (1, 1),
-             "all-gather": (1, ours.size), "all-reduce": (1, 1), "reduce-scatter": (ours.size, 1),
-             "all-to-all": (ours.size, ours.size)}[collective.name]
-    send, recv = (buffer[:many * part] for buffer, part in zip(buffers, parts))
-    plan = ours.plan(collective, send if parts[0] else None, recv, algorithm=algorithm)
+    case = Case(ours.size, 0, collective.units(ours.size))
+    parts = [len(collective.place(ours.rank, case, space)) for space in ("in", "out")]
+    send, recv = (buffer[:many * part] if part else None for buffer, part in zip(buffers, parts))
+    plan = ours.plan(collective, send, recv, algorithm=algorithm)
     plan.execute()
     tracemalloc.start()
     before = tracemalloc.get_traced_memory()[0]
@@ -82,7 +82,7 @@ def test_a_plan_is_refused_as_a_call_is(ours: Comm) -> None:
     cases: list[tuple[tuple[Any, ...], dict[str, Any], str]] = [
         (("all-reduse", np.ones(2), np.ones(2)), {}, "no collective is called 'all-reduse'"),
         (("all-reduce", np.ones(2), np.ones(3)), {}, "the receive buffer holds 3 elements, not 2"),
-        (("all-reduce", np.ones(2), np.ones(2)), {"algorithm": "chain"}, "has no algorithm 'chain'"),
+        (("all-reduce", np.ones(2), np.ones(2)), {"algorithm": "chian"}, "has no algorithm 'chian'"),
         (("all-reduce", np.ones(2), np.ones(2)), {"op": MPI.BAND}, "bitwise and is not defined for elements of type float64"),
     ]
     for arguments, more, message in cases:

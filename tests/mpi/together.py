@@ -12,8 +12,10 @@ import pytest
 from mpi4py import MPI
 
 from treering.core.algorithm import Algorithm
+from treering.core.collective import Collective
 from treering.core.errors import TreeringError
 from treering.running.comm import Comm
+from treering.table import algorithms_of
 
 
 def own(comm: Comm) -> MPI.Intracomm:
@@ -26,6 +28,16 @@ def like_mpi(ours: Comm, call: Callable[[Any], Any], asking: str | Algorithm | N
     expected = call(own(ours))
     found = call(Asking(ours, asking))
     np.testing.assert_equal(found, expected)
+
+
+def able(collective: Collective, size: int) -> list[Algorithm]:
+    """The algorithms of a collective that run on so many ranks."""
+    return [algorithm for algorithm in algorithms_of(collective) if algorithm.why_not(size) is None]
+
+
+def fits(collective: Collective, name: str, size: int) -> bool:
+    """Whether the algorithm of a name runs on so many ranks."""
+    return name in {algorithm.name for algorithm in able(collective, size)}
 
 
 class Asking:

@@ -119,7 +119,8 @@ class Arguments:
         if spec is MPI.IN_PLACE or spec is None:
             side = "receive" if scatters else "send"
             raise Refused(f"{self.collective}: MPI.IN_PLACE stands for the {side} buffer, and only for that")
-        if not self.collective.runs_in_place(self.rank, Case(self.size, self.root, self.collective.units(self.size))):
+        case = Case(self.size, self.root, self.collective.units(self.size))
+        if all(self.parts.values()) and not self.collective.runs_in_place(self.rank, case):
             raise Refused(f"{self.collective} has no in-place form")
         return self.cut(written, spec, max(self.parts.values()))
 

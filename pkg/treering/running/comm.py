@@ -127,6 +127,7 @@ class Comm(MPI.Intracomm):
         """Wait until all ranks have come here."""
         # Who has come says so by a true byte; only when the bytes of all are in one does a rank go on.
         self._run(BARRIER, np.ones(1, np.bool_), np.empty(1, np.bool_), op=MPI.LAND, algorithm=algorithm)
+
     def Split(self, color: int = 0, key: int = 0) -> MPI.Comm:
         """As mpi4py's; the new communicator has treering's collectives too, as have those of `Dup` and the like."""
         return _ours(super().Split(color, key))
