@@ -131,11 +131,11 @@ def _ship() -> Exit:
     from treering.readers.certificate import SHIPPED, certify, named, read, variants, write
 
     table: list[Subject] = [(record, {}) for record in _table(None)]
-    variants: list[Subject] = [(record, given) for record, _ in table for given in variants(record)]
+    varied: list[Subject] = [(record, given) for record, _ in table for given in variants(record)]
     fresh = {name: certificate for name, certificate in read(SHIPPED).items() if certificate.source in _sources(table)}
-    stale = [[one for one in subjects if named(*one) not in fresh] for subjects in (table, variants)]
+    stale = [[one for one in subjects if named(*one) not in fresh] for subjects in (table, varied)]
     proofs = [*_prove(stale[0], SIZES_PROVED, "all"), *_prove(stale[1], SIZES_PROVED, "some")]
-    wanted = {named(*one) for one in (*table, *variants)}
+    wanted = {named(*one) for one in (*table, *varied)}
     write(SHIPPED, {name: c for name, c in (fresh | dict(certify(proofs))).items() if name in wanted})
     return Exit.WRONG if any(proof.fault for proof in proofs) else Exit.OK
 
