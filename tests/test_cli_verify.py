@@ -113,7 +113,8 @@ def test_shipping_proves_what_is_stale_and_leaves_the_rest(monkeypatch: pytest.M
         assert run(["verify", "--ship"]) == Exit.OK
         shipped = certificate.read(certificate.SHIPPED)
         assert {name: c.all_roots for name, c in shipped.items()} == {
-            f"{a.collective} {a.name}": {size for size in (1, 2, 3) if a.why_not(size) is None} for a in TABLE.values()}
+            certificate.named(a, given): {size for size in (1, 2, 3) if a.why_not(size) is None}
+            for a in TABLE.values() for given in [{}, *certificate.variants(a)]}
         written = certificate.SHIPPED.stat().st_mtime_ns
         proved: list[object] = []
         monkeypatch.setattr("treering.readers.sweep._first_fault", lambda *case: proved.append(case))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
     from treering.core.algorithm import Algorithm
     from treering.core.collective import Collective
+    from treering.readers.certificate import Certificate
     from treering.readers.sweep import Fault, Proof, Subject
 
 SIZES_PROVED = tuple(range(1, 65))
@@ -132,18 +133,22 @@ def _ship() -> Exit:
 
     table: list[Subject] = [(record, {}) for record in _table(None)]
     varied: list[Subject] = [(record, given) for record, _ in table for given in variants(record)]
-    fresh = {name: certificate for name, certificate in read(SHIPPED).items() if certificate.source in _sources(table)}
+    shipped = read(SHIPPED)
+    fresh = {named(*one): shipped[named(*one)] for one in (*table, *varied) if _is_fresh(shipped.get(named(*one)), *one)}
     stale = [[one for one in subjects if named(*one) not in fresh] for subjects in (table, varied)]
     proofs = [*_prove(stale[0], SIZES_PROVED, "all"), *_prove(stale[1], SIZES_PROVED, "some")]
-    wanted = {named(*one) for one in (*table, *varied)}
-    write(SHIPPED, {name: c for name, c in (fresh | dict(certify(proofs))).items() if name in wanted})
+    write(SHIPPED, fresh | dict(certify(proofs)))
     return Exit.WRONG if any(proof.fault for proof in proofs) else Exit.OK
 
 
-def _sources(subjects: Sequence[Subject]) -> set[str | None]:
+def _is_fresh(certificate: Certificate | None, record: Algorithm, given: Mapping[str, int]) -> bool:
+    """Whether a certificate is of the present source, and covers all that is to be shipped."""
     from treering.readers.source import fingerprint
 
-    return {fingerprint(record) for record, _ in subjects}
+    if certificate is None or certificate.source != fingerprint(record):
+        return False
+    roots = certificate.all_roots | certificate.some_roots if given else certificate.all_roots
+    return roots >= {size for size in SIZES_PROVED if record.why_not(size) is None}
 
 
 def _table(collective: Collective | None) -> list[Algorithm]:
