@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from pathlib import Path
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
 from treering.cli.exits import Exit
-from treering.cli.layout import console, size_text, table
+from treering.cli.layout import console, progress, size_text, table
 from treering.cli.world import enter_world
 from treering.core.algorithm import Algorithm
 from treering.core.errors import Refused, UnknownName
@@ -37,7 +36,7 @@ def check_on_ranks(
     from treering.running.comm import Comm
 
     start = perf_counter()
-    with _progress(len(algorithms), shown=world.rank == 0) as advance:
+    with progress("checking", len(algorithms), shown=world.rank == 0) as advance:
         outcomes = check(Comm(world), algorithms, sizes, dtypes, ops, advance)
     if world.rank == 0:
         _print(algorithms, outcomes, world.size, sizes, dtypes, ops, perf_counter() - start)
@@ -65,11 +64,11 @@ def _print(
     algorithms: Sequence[Algorithm], outcomes: Sequence[Outcome], ranks: int, sizes: Sequence[int], dtypes: Sequence[str],
     ops: Sequence[str], seconds: float,
 ) -> None:
-    from mpi4py import MPI
+    from treering.measuring.results import mpi_library
 
     out = console()
-    library = MPI.Get_library_version().strip("\0\n ").splitlines()[0]
-    out.print(f"{ranks} ranks, {library}; {', '.join(dtypes)}; {', '.join(ops)}; bytes {', '.join(map(size_text, sizes))}")
+    what = "; ".join([", ".join(dtypes), ", ".join(ops), f"bytes {', '.join(map(size_text, sizes))}"])
+    out.print(f"{ranks} ranks, {mpi_library()}; {what}")
     numbers = ("calls", "elements", "wrong")
     rows = table("collective", "algorithm", *numbers, "bits", "MPI's own", numbers=numbers)
     for outcome in outcomes:
@@ -124,13 +123,3 @@ def _print_left_out(algorithms: Sequence[Algorithm], ranks: int) -> None:
     for algorithm in algorithms:
         if reason := algorithm.why_not(ranks):
             console().print(f"Left out: {reason}.")
-
-
-@contextmanager
-def _progress(total: int, shown: bool) -> Iterator[Callable[[Any], object]]:
-    """A bar on rank 0, if it writes to a terminal; yields what is called when an algorithm is done."""
-    from rich.progress import Progress
-
-    with Progress(transient=True, disable=not (shown and console().is_terminal)) as progress:
-        task = progress.add_task("checking", total=total)
-        yield lambda outcome: progress.advance(task)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 from rich.box import SIMPLE_HEAD
 from rich.console import Console
@@ -17,6 +19,17 @@ _UNITS = {"G": 2**30, "M": 2**20, "K": 2**10}
 def console() -> Console:
     """Where to print tables."""
     return Console(width=None if sys.stdout.isatty() else PLAIN_WIDTH, highlight=False)
+
+
+@contextmanager
+def progress(doing: str, total: int, *, shown: bool) -> Iterator[Callable[..., None]]:
+    """Show a bar, where it is wanted and there is a terminal; yields what to call when one thing is done, with anything."""
+    from rich.progress import Progress
+
+    stderr = Console(stderr=True)
+    with Progress(console=stderr, disable=not (shown and stderr.is_terminal), transient=True) as bar:
+        task = bar.add_task(doing, total=total)
+        yield lambda *done: bar.advance(task)
 
 
 def size_text(size: int) -> str:

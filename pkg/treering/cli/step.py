@@ -68,12 +68,12 @@ def command(config: Path, layout: str, ranks: int | None, run: bool, sample: boo
 
 
 def _run(job: Job, world: MPI.Intracomm, ledger: StepLedger, sample: bool, iters: int) -> Outcome:
-    from treering.cli.step_report import progress
+    from treering.cli.layout import progress
     from treering.running.comm import Comm
     from treering.training.traffic import run_traffic
 
     own = (ledger.sampled() if sample else ledger).of_stage(job.mesh.coordinates(world.rank)["pp"]).ledger
-    with progress(own.count() * iters, shown=world.rank == 0) as advance:
+    with progress("sending", own.count() * iters, shown=world.rank == 0) as advance:
         return run_traffic(job, world, ledger, Comm, sample=sample, iters=iters, progress=advance)
 
 

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
-from rich.console import Console
-from rich.progress import Progress
 from rich.table import Table
 
 from treering.cli import layout
@@ -18,15 +15,6 @@ if TYPE_CHECKING:
     from treering.training.job import Job
     from treering.training.ledger import Row, StepLedger
     from treering.training.traffic import Outcome
-
-@contextmanager
-def progress(total: int, *, shown: bool) -> Iterator[Callable[[], None]]:
-    """Show a bar, where it is wanted and there is a terminal; yields what to call at every message."""
-    console = Console(stderr=True)
-    with Progress(console=console, disable=not (shown and console.is_terminal), transient=True) as bar:
-        task = bar.add_task("sending", total=total)
-        yield lambda: bar.advance(task)
-
 
 def facts(name: str, job: Job) -> dict[str, Any]:
     """Gather what a step's header says."""

@@ -42,16 +42,21 @@ def header(arguments: Sequence[str] | None = None, environ: Mapping[str, str] = 
         change how MPI runs.
     """
     command = sys.argv if arguments is None else ["treering", *arguments]
-    mpi = sys.modules.get("mpi4py.MPI")
     return {
         "treering": __version__,
         "command": shlex.join(command),
         "date": datetime.now(timezone.utc).isoformat(timespec="seconds"),
         "python": platform.python_version(),
         "machine": platform.machine(),
-        "mpi": mpi.Get_library_version().strip("\0\n ").splitlines()[0] if mpi else None,
+        "mpi": mpi_library(),
         "environment": {name: value for name, value in sorted(environ.items()) if _allowed(name)},
     }
+
+
+def mpi_library() -> str | None:
+    """Name the MPI library and its version, in one line; None if MPI is not loaded."""
+    mpi = sys.modules.get("mpi4py.MPI")
+    return mpi.Get_library_version().strip("\0\n ").splitlines()[0] if mpi else None
 
 
 def write_json(path: Path, payload: Any, *, force: bool = False) -> None:
